@@ -1,0 +1,1 @@
+"""The orchestrator: plans, starts, watches, stores and reports. It imports no framework."""

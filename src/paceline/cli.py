@@ -1,0 +1,226 @@
+"""The command line: it parses and calls; the library does."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from paceline.errors import UserError, unknown
+from paceline.home import default_store
+
+app = App(
+    name="paceline",
+    help="Train the same network on several frameworks and devices, and see side by side what each costs.",
+    help_format="plaintext",
+)
+EXIT_USER_ERROR, EXIT_FAILED_CELLS, EXIT_INTERRUPTED = 1, 2, 130
+HOPELESS = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EPERM}  # the user's disk, not our bug
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one line."""
+    try:
+        sys.exit(app(exit_on_error=False, print_error=False) or 0)
+    except (UserError, CycloptsError) as error:
+        complain(" ".join(str(error).split()))
+    except OSError as error:
+        if error.errno not in HOPELESS:
+            raise
+        complain(f"Cannot write {error.filename or 'to the disk'}: {error.strerror}; nothing half written was kept.")
+    except KeyboardInterrupt:
+        print("paceline: interrupted; finished runs are kept, the same command goes on from here", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def complain(line: str) -> None:
+    print(f"paceline: {line}", file=sys.stderr)
+    sys.exit(EXIT_USER_ERROR)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """The keys of a suite as flags; several values are joined by commas."""
+
+    framework: str | None = None
+    "Such as torch,jax,torch+compile."
+    devices: str | None = None
+    "Device sets, such as 1xcpu,2xcpu or cuda:0,cuda:0+cuda:2."
+    gpus: str | None = None
+    "Short for one set of GPUs: 0,2 is --devices cuda:0+cuda:2."
+    batch_size: str | None = None
+    "Images of a step on all devices together (strong scaling)."
+    batch_per_device: str | None = None
+    "Images of a step on each device (weak scaling)."
+    steps: str | None = None
+    "Measured steps of a run."
+    epochs: str | None = None
+    "Measured length as passes over the data set."
+    warmup: str | None = None
+    "Steps before the clock starts, at least."
+    evaluation_steps: str | None = None
+    "Batches to evaluate after training."
+    lr: str | None = None
+    "Learning rate instead of the workload's."
+    seed: str | None = None
+    "For weights, data and the order of runs."
+    update: str | None = None
+    "How replicas agree: replicated."
+    data: str | None = None
+    "Where images come from: fake:device, fake:host, fake:python."
+    precision: str | None = None
+    "float32 or bfloat16."
+    cores_per_device: str | None = None
+    "Cores of a CPU device; default: all cores divided by the largest CPU set."
+    repeats: str | None = None
+    "Fresh processes per cell."
+    timeout: str | None = None
+    "Seconds after which a run is ended."
+
+    def settings(self) -> dict[str, Any]:
+        """Those that were given, as a suite file would have them."""
+        from paceline.suite import FIELDS, LISTS
+
+        given = {key: value for key, value in vars(self).items() if value is not None}
+        if "gpus" in given:
+            if "devices" in given:
+                raise UserError("Give --devices or --gpus, not both.")
+            given["devices"] = "+".join(f"cuda:{index}" for index in given.pop("gpus").split(","))
+        return {key: _parse(key, value, FIELDS[key], key in LISTS) for key, value in given.items()}
+
+
+def _parse(key: str, text: str, kind: Any, several: bool) -> Any:
+    """Numbers where the suite wants numbers; what is none stays text and is refused with its name."""
+    convert = float if "float" in str(kind) else int if "int" in str(kind) else str
+    try:
+        values = [convert(part) for part in (text.split(",") if several else [text])]
+    except ValueError:
+        raise UserError(f"--{key.replace('_', '-')} {text!r} is not a {'whole ' * (convert is int)}number.") from None
+    return values if several else values[0]
+
+
+StoreFlag = Annotated[Path | None, Parameter(help="Where results are kept; default: in the user's data directory.")]
+
+
+@app.command
+def plan(*what: str, choices: Choices = Choices(), store: StoreFlag = None) -> None:
+    """Show what `run` would do: cells, runs, skips and their reasons, and the time where it is known.
+
+    Parameters
+    ----------
+    what
+        Workloads, or one suite file.
+    """
+    from paceline.commands import show_plan
+
+    show_plan(what, choices.settings(), store or default_store())
+
+
+@app.command
+def run(
+    *what: str,
+    choices: Choices = Choices(),
+    store: StoreFlag = None,
+    again: bool = False,
+    retry_failed: bool = False,
+) -> int:
+    """Measure workloads, or a suite file, and show the table.
+
+    Parameters
+    ----------
+    what
+        Workloads, or one suite file.
+    again
+        Measure also what is measured already.
+    retry_failed
+        Measure again what failed.
+    """
+    from paceline.commands import run_suite
+
+    done = "none" if again else "ok" if retry_failed else "all"
+    return EXIT_FAILED_CELLS if run_suite(what, choices.settings(), store or default_store(), done) else 0
+
+
+@app.command
+def show(  # noqa: PLR0913 - each is a flag
+    *,
+    suite: str | None = None,
+    workload: str | None = None,
+    framework: str | None = None,
+    devices: str | None = None,
+    data: str | None = None,
+    format: Literal["text", "markdown", "csv", "json"] = "text",  # noqa: A002 - the flag's name
+    store: StoreFlag = None,
+) -> None:
+    """Print the table of the last run, or of all results that the filters choose.
+
+    Parameters
+    ----------
+    suite
+        The newest run of this suite.
+    workload
+        Only these (joined by commas), from all runs.
+    framework
+        Only these, from all runs.
+    devices
+        Only these, from all runs.
+    data
+        Only these, from all runs.
+    """
+    from paceline.commands import show_table
+
+    filters = {"suite": suite, "workload": workload, "framework": framework, "devices": devices, "data": data}
+    show_table(store or default_store(), filters, format)
+
+
+@app.command
+def log(run: str, *, store: StoreFlag = None) -> None:
+    """Print the whole log of a run.
+
+    Parameters
+    ----------
+    run
+        Its id, or how it begins or ends.
+    """
+    from paceline.commands import print_log
+
+    print_log(store or default_store(), run)
+
+
+@app.command
+def install(*frameworks: str) -> None:
+    """Make the environments of frameworks, or repair them.
+
+    Parameters
+    ----------
+    frameworks
+        Such as torch jax; all stands for every one.
+    """
+    from paceline.commands import install_frameworks
+
+    install_frameworks(frameworks)
+
+
+@app.command(name="list")
+def list_(what: Literal["frameworks", "workloads", "networks"]) -> None:
+    """List what there is: frameworks, workloads or networks."""
+    from paceline import listings
+
+    {"frameworks": listings.frameworks, "workloads": listings.workloads, "networks": listings.networks}[what]()
+
+
+@app.command
+def index(*, store: StoreFlag = None) -> None:
+    """Make the index anew from the run folders."""
+    from paceline.store import Store
+
+    folder = store or default_store()
+    print(f"{Store(folder).rebuild()} runs in {folder}")
+
+
+__all__ = ["app", "main", "unknown"]

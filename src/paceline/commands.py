@@ -1,0 +1,103 @@
+"""What the commands do, once the command line is understood."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from paceline import environments
+from paceline.display import Progress, cell_name, duration
+from paceline.errors import UserError
+from paceline.frameworks import all_frameworks, find
+from paceline.machine import this_machine
+from paceline.metrics import table_rows
+from paceline.plan import Plan, Run, make_plan
+from paceline.report.render import FORMATS
+from paceline.runner import Tools, alone, execute
+from paceline.store import Store
+from paceline.suite import Suite, load_suite, make_suite
+from paceline.worker import LOG_FILE
+
+
+def read_suite(what: Sequence[str], settings: Mapping[str, Any]) -> Suite:
+    """A suite file, or workloads, with the flags on top."""
+    files = [name for name in what if name.endswith(".toml")]
+    if files and len(what) > 1:
+        raise UserError(f"Give workloads or one suite file, not both: {' '.join(what)}.")
+    if files:
+        return load_suite(Path(files[0]), settings)
+    return make_suite({"workload": [part for name in what for part in name.split(",")], **settings}, "the command line")
+
+
+def pending(plan: Plan, store: Store, done: str) -> list[Run]:
+    """Runs that are still to be measured, when `none`, `ok` or `all` of the stored ones count."""
+    keys = set() if done == "none" else store.done(count_failed=done == "all")
+    return [run for run in plan.runs if run.key not in keys]
+
+
+def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) -> None:
+    plan, store = make_plan(read_suite(what, settings), this_machine()), Store(folder)
+    left = pending(plan, store, "all")
+    skips = {skip.cell: skip.reason for skip in plan.skips}
+    for cell in plan.cells:
+        runs = [run for run in plan.runs if run.cell == cell]
+        todo = sum(run.cell == cell for run in left)
+        state = f"skipped: {skips[cell]}" if cell in skips else f"{len(runs)} runs, {todo} to do"
+        print(f"{cell_name(cell)}: {state}")
+    known = [seconds for run in left if (seconds := store.seconds_of(run)) is not None]
+    unknown = len(left) - len(known)
+    note = f" and {unknown} runs of unknown length" if unknown else ""
+    print(f"{len(plan.cells)} cells, {len(left)} runs to do, about {duration(sum(known))}{note}")
+
+
+def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str) -> bool:
+    """Measure what is missing and print the table; whether any cell failed."""
+    machine, store = this_machine(), Store(folder)
+    plan = make_plan(read_suite(what, settings), machine)
+    console = Console(stderr=True)
+    with alone():
+        store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
+        todo = pending(plan, store, done)
+        if len(todo) < len(plan.runs):
+            console.print(f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done already", highlight=False)
+        with Progress(console, todo, store.seconds_of) as progress:
+            _install_missing(plan, progress)
+            for run in todo:
+                execute(run, Tools(store, machine, progress))
+    show_table(folder, {}, "text")
+    return any(row.status == "failed" for row in table_rows(store, {}))
+
+
+def _install_missing(plan: Plan, progress: Progress) -> None:
+    """All environments first: an installation between two runs would disturb the second."""
+    for name in dict.fromkeys(run.cell.framework for run in plan.runs):
+        environments.ensure(find(name).framework, progress.say)
+
+
+def show_table(folder: Path, filters: Mapping[str, str | None], form: str) -> None:
+    if not folder.exists():
+        raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
+    rows = table_rows(Store(folder), filters)
+    if not rows:
+        chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
+        raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
+    sys.stdout.write(FORMATS[form](rows))
+
+
+def print_log(folder: Path, run: str) -> None:
+    """As it was written, rubbish included."""
+    sys.stdout.buffer.write((Store(folder).find_run(run) / LOG_FILE).read_bytes())
+
+
+def install_frameworks(names: Sequence[str]) -> None:
+    if not names:
+        raise UserError("Name frameworks to install, such as torch jax, or all.")
+    known = [name for name, framework in all_frameworks().items() if not framework.hidden]
+    for framework in [find(name).framework for name in (known if list(names) == ["all"] else names)]:
+        made = environments.ensure(framework, print)
+        print(f"{framework.name} {made.packages.get(framework.package, '')} is ready ({made.fingerprint})")

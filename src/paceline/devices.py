@@ -1,0 +1,61 @@
+"""Device sets: which devices train together, as the user writes them and as the worker gets them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from paceline.errors import UserError
+from paceline.machine import Machine
+
+FORMS = "2xcpu, 1xcuda, cuda:0 or cuda:0+cuda:2"
+
+
+@dataclass(frozen=True)
+class DeviceSet:
+    """Some devices of one kind; `name` is how tables show them."""
+
+    name: str
+    kind: str  # cpu or cuda
+    indices: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.indices)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        return tuple(f"{self.kind}:{index}" for index in self.indices)
+
+
+def parse_devices(text: str) -> DeviceSet:
+    """Read `2xcpu`, `cuda:0` or `cuda:0+cuda:2`."""
+    if counted := re.fullmatch(r"([1-9]\d{0,3})x(cpu|cuda)", text):
+        count, kind = int(counted[1]), counted[2]
+        return DeviceSet(text, kind, tuple(range(count)))
+    named = [re.fullmatch(r"(cuda):(\d{1,4})", part) for part in text.split("+")]
+    indices = [int(match[2]) for match in named if match]
+    if len(indices) < len(named) or len(set(indices)) < len(indices):
+        raise UserError(f"Unknown devices {text!r}; write {FORMS}, each device once.")
+    return DeviceSet(text, "cuda", tuple(indices))
+
+
+def check_present(devices: DeviceSet, machine: Machine) -> None:
+    """Refuse a GPU that this machine does not have."""
+    missing = [index for index in devices.indices if devices.kind == "cuda" and index >= len(machine.gpus)]
+    if missing:
+        present = (
+            ", ".join(f"cuda:{i} ({name})" for i, name in enumerate(machine.gpus)) or "no GPU, so use cpu sets: 1xcpu"
+        )
+        raise UserError(
+            f"There is no cuda:{missing[0]} for the device set {devices.name!r}; this machine has {present}."
+        )
+
+
+def assign_cores(devices: DeviceSet, cores_per_device: int, cores: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Give each device a slice of the machine's cores of its own, starting over when they run out."""
+    slices = range(0, devices.count * cores_per_device, cores_per_device)
+    return tuple(
+        tuple(dict.fromkeys(cores[(first + offset) % len(cores)] for offset in range(cores_per_device)))
+        for first in slices
+    )

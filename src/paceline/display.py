@@ -1,0 +1,91 @@
+"""What is seen while runs go on: one live line in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from paceline.events import AnyEvent, Block
+from paceline.outcome import Outcome
+from paceline.plan import Cell, Run
+from paceline.report.columns import number
+
+
+def cell_name(cell: Cell) -> str:
+    return f"{cell.workload} {cell.framework} {cell.devices} {cell.data} batch {cell.batch_size}"
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `3 min 20 s` or `2 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+class Progress:
+    """Counts runs, blocks and time; a subject of `runner.Display`."""
+
+    def __init__(self, console: Console, runs: list[Run], expected: Callable[[Run], float | None]) -> None:
+        self._console = console
+        self._left = list(runs)
+        self._total = len(runs)
+        self._expected = expected
+        self._took: list[float] = []
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def begin(self, run: Run) -> None:
+        self._run, self._steps, self._images, self._seconds = run, 0, 0, 0.0
+        self._number = self._total - len(self._left) + 1
+        self._refresh("start")
+
+    def show(self, event: AnyEvent) -> None:
+        if isinstance(event, Block) and event.phase == "train":
+            self._steps += event.steps
+            self._images += event.images
+            self._seconds += event.seconds
+        self._refresh(event.phase)
+
+    def _refresh(self, phase: str) -> None:
+        """Redraw when something happened, not on a timer: the line must cost nothing while a run is measured."""
+        if self._live is None:
+            return
+        ranks = max(1, round(self._steps / self._run.cell.steps)) if self._steps > self._run.cell.steps else 1
+        speed = f", {number(self._images / self._seconds)} images/s" if self._seconds else ""
+        step = f" {self._steps // ranks}/{self._run.cell.steps}" if phase == "train" else ""
+        line = f"[{self._number}/{self._total}] {cell_name(self._run.cell)}: {phase}{step}{speed}{self._time_left()}"
+        self._live.update(Text(line, overflow="ellipsis", no_wrap=True), refresh=True)
+
+    def _time_left(self) -> str:
+        mean = statistics.mean(self._took) if self._took else None
+        known = [seconds for run in self._left if (seconds := self._expected(run) or mean) is not None]
+        return f", {duration(sum(known))} left" if len(known) == len(self._left) else ""
+
+    def end(self, run: Run, run_id: str, outcome: Outcome) -> None:
+        self._left.remove(run)
+        self._took.append(outcome.seconds)
+        if outcome.status == "failed":
+            result = f"failed in {outcome.phase}: {outcome.kind}: {outcome.message} (paceline log {run_id})"
+        else:
+            result = f"{duration(outcome.seconds)}{self._time_left()}"
+        self.say(f"[{self._number}/{self._total}] {cell_name(run.cell)}: {result}")

@@ -1,0 +1,102 @@
+"""Events of a run as the worker wrote them: typed, checked, and read while the files still grow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
+    """What all events have."""
+
+    time: float  # seconds since 1970
+    phase: str
+
+
+class Phase(Event, tag="phase", frozen=True, kw_only=True):
+    """A phase begins; some bring facts that are known by then."""
+
+    pid: int | None = None
+    python: str | None = None
+    settings: dict[str, Any] = {}
+    idle_memory_bytes: int | None = None
+    peak_memory_bytes: int | None = None
+    device_peak_bytes: list[int] | None = None
+
+
+class Block(Event, tag="block", frozen=True, kw_only=True):
+    """Some steps from idle devices to idle devices."""
+
+    steps: int
+    images: int
+    seconds: float
+    processor_seconds: float
+    losses: list[float | None]
+
+
+class Evaluation(Event, tag="evaluation", frozen=True, kw_only=True):
+    images: int
+    loss: float | None
+    correct: int
+    seconds: float
+
+
+class Failed(Event, tag="failed", frozen=True, kw_only=True):
+    """The worker's own account of an exception."""
+
+    kind: str
+    message: str
+    traceback: str
+
+
+class Finished(Event, tag="finished", frozen=True, kw_only=True):
+    """The worker came to its end."""
+
+
+AnyEvent = Phase | Block | Evaluation | Failed | Finished
+DECODER = msgspec.json.Decoder(AnyEvent)
+
+
+@dataclass
+class EventFile:
+    """One rank's events so far; a line that is no event is kept as rubbish."""
+
+    path: Path
+    events: list[AnyEvent] = field(default_factory=list)
+    rubbish: list[bytes] = field(default_factory=list)
+    _position: int = 0
+
+    def read_on(self) -> list[AnyEvent]:
+        """What has been written since the last call, whole lines only."""
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            file.seek(self._position)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._position += len(whole)
+        return [event for line in whole.splitlines() if (event := self._decode(line)) is not None]
+
+    def _decode(self, line: bytes) -> AnyEvent | None:
+        try:
+            event: AnyEvent = DECODER.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self.rubbish.append(line)
+            return None
+        self.events.append(event)
+        return event
+
+    @property
+    def phase(self) -> str:
+        """The phase that the rank is in, or ended in."""
+        return self.events[-1].phase if self.events else "start"
+
+    def has(self, kind: type[Event]) -> bool:
+        return any(isinstance(event, kind) for event in self.events)
+
+    @property
+    def pid(self) -> int | None:
+        return next((event.pid for event in self.events if isinstance(event, Phase) and event.pid), None)

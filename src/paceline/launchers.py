@@ -1,0 +1,84 @@
+"""How the processes of a run are started: their commands, and an environment that is chosen and not inherited."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.frameworks import Framework
+from paceline_worker.protocol import Job
+
+RUN_VARIABLE = "PACELINE_RUN"  # marks every process of a run, wherever it goes
+
+# What a worker needs of the user's environment. Anything else could change what is measured without being seen.
+INHERITED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "CUDA_HOME",
+    "CUDA_VISIBLE_DEVICES",
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    arguments: tuple[str, ...]
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What every launcher needs to know."""
+
+    python: str
+    folder: Path
+    processes: int
+    environment: dict[str, str]
+
+
+def direct(launch: Launch) -> list[Command]:
+    """One command for each process, each told its rank."""
+    arguments = (launch.python, "-m", "paceline_worker", str(launch.folder))
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(launch.processes)}
+    return [
+        Command(arguments, {**launch.environment, **meeting, "RANK": str(rank)}) for rank in range(launch.processes)
+    ]
+
+
+def torchrun(launch: Launch) -> list[Command]:
+    """PyTorch's own launcher: it starts the ranks and ends them all when one fails."""
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(launch.processes))
+    arguments = (launch.python, *torchrun, "-m", "paceline_worker", str(launch.folder))
+    loopback = {"GLOO_SOCKET_IFNAME": "lo"}  # all ranks are on this machine
+    return [Command(arguments, {**launch.environment, **loopback})]
+
+
+LAUNCHERS: dict[str, Callable[[Launch], list[Command]]] = {"direct": direct, "torchrun": torchrun}
+
+
+def commands(framework: Framework, job: Job, python: str, folder: Path, code: Path) -> list[Command]:
+    """The commands of a run; several processes only where the framework wants one per device."""
+    processes = len(job.devices) if framework.processes == "per device" else 1
+    own = {name: value.format(threads=len(job.cores[0])) for name, value in framework.environment.items()}
+    environment = {
+        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        "PYTHONPATH": str(code),
+        "PYTHONUNBUFFERED": "1",
+        RUN_VARIABLE: folder.name,
+        **own,
+    }
+    launcher = framework.launcher if processes > 1 else "direct"
+    return LAUNCHERS[launcher](Launch(python, folder, processes, environment))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,209 @@
+"""From stored runs to the rows of a table; every number of every report comes from here."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import msgspec
+
+from paceline.cost import Cost
+from paceline.frameworks import find
+from paceline.plan import Cell
+from paceline.stats import Estimate, estimate, ratio
+from paceline.store import Store
+from paceline.workloads import WORKLOADS
+
+MEBIBYTE = 2**20
+
+# The newest run of each key that a plan wants, with what it measured.
+RUNS = """
+SELECT plan_run.position, run.*, training.images_per_second, training.seconds AS training_seconds,
+       training.images_per_processor_second, first_step.seconds AS first_step_seconds,
+       (SELECT json_group_array(peak_bytes - idle_bytes) FROM memory WHERE memory.run_id = run.id) AS memory_bytes
+FROM plan_run
+JOIN run ON run.key = plan_run.key AND run.id = (SELECT MAX(id) FROM run AS newer WHERE newer.key = plan_run.key)
+LEFT JOIN training ON training.run_id = run.id
+LEFT JOIN first_step ON first_step.run_id = run.id
+WHERE plan_run.plan_id = ?
+ORDER BY run.repeat
+"""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell with all that was measured. Its fields are the columns of the JSON and CSV forms."""
+
+    workload: str
+    framework: str
+    framework_version: str | None
+    devices: str
+    device_count: int
+    update: str
+    data: str
+    precision: str
+    batch_size: int
+    learning_rate: float
+    steps: int
+    cores_per_device: int
+    status: str  # ok, noisy, failed, skipped, not run
+    reason: str | None  # why it failed or was skipped, or which runs of it failed
+    marks: tuple[str, ...]  # such as oversubscribed
+    repeats: int  # runs that ended well
+    images_per_second: Estimate | None
+    images_per_processor_second: float | None
+    seconds: float | None  # of training, start-up and evaluation not included
+    seconds_per_epoch: float | None
+    first_step_seconds: float | None
+    peak_memory_mib: tuple[float, ...]  # peak minus idle
+    memory_of: str  # what each of them belongs to: "device", or "all devices" where one process serves them all
+    scaling_kind: str  # weak: the batch grows with the devices; strong: it stays
+    scaling: float | None  # images/s against one device
+    scaling_interval: tuple[float, float] | None
+    efficiency: float | None  # scaling divided by devices
+    parameters: int  # trainable
+    runs: tuple[str, ...]  # their ids
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A cell of a plan with its newest runs."""
+
+    cell: Cell
+    skip_reason: str | None
+    wanted: int
+    runs: list[sqlite3.Row]
+
+    @property
+    def good(self) -> list[sqlite3.Row]:
+        return [run for run in self.runs if run["status"] == "ok"]
+
+    def values(self, column: str) -> list[float]:
+        return [run[column] for run in self.good if run[column] is not None]
+
+
+def table_rows(store: Store, filters: Mapping[str, str | None]) -> list[Row]:
+    """The rows of the newest plan, or of all plans for the cells that the filters choose."""
+    measured = _select(store, {key: value for key, value in filters.items() if value})
+    return [_row(one, measured) for one in measured]
+
+
+def _select(store: Store, filters: Mapping[str, str]) -> list[Measured]:
+    suite = filters.get("suite")
+    plans = store.query("SELECT id FROM plan WHERE suite = ? OR ? IS NULL ORDER BY id DESC", suite, suite)
+    others = {key: value.split(",") for key, value in filters.items() if key != "suite"}
+    if not others:
+        return _cells(store, plans[0]["id"]) if plans else []
+    newest: dict[Cell, Measured] = {}
+    for plan in plans:
+        for one in _cells(store, plan["id"]):
+            newest.setdefault(one.cell, one)
+    return [one for one in newest.values() if all(getattr(one.cell, key) in values for key, values in others.items())]
+
+
+def _cells(store: Store, plan_id: str) -> list[Measured]:
+    cells = store.query("SELECT * FROM plan_cell WHERE plan_id = ? ORDER BY position", plan_id)
+    wanted = store.query("SELECT position, COUNT(*) AS runs FROM plan_run WHERE plan_id = ? GROUP BY position", plan_id)
+    counts = {row["position"]: row["runs"] for row in wanted}
+    runs = store.query(RUNS, plan_id)
+    return [
+        Measured(
+            cell=msgspec.json.decode(row["cell"], type=Cell),
+            skip_reason=row["reason"],
+            wanted=counts.get(row["position"], 0),
+            runs=[run for run in runs if run["position"] == row["position"]],
+        )
+        for row in cells
+    ]
+
+
+def _row(one: Measured, among: list[Measured]) -> Row:
+    cell, workload = one.cell, WORKLOADS[one.cell.workload]
+    speed = estimate(one.values("images_per_second"))
+    scaling = _scaling(one, among)
+    status, reason = _status(one, speed)
+    count = cell.device_set.count
+    return Row(
+        workload=cell.workload,
+        framework=cell.framework,
+        framework_version=one.runs[-1]["framework_version"] if one.runs else None,
+        devices=cell.devices,
+        device_count=count,
+        update=cell.update,
+        data=cell.data,
+        precision=cell.precision,
+        batch_size=cell.batch_size,
+        learning_rate=cell.learning_rate,
+        steps=cell.steps,
+        cores_per_device=len(cell.cores[0]),
+        status=status,
+        reason=reason,
+        marks=("oversubscribed",) if cell.oversubscribed else (),
+        repeats=len(one.good),
+        images_per_second=speed,
+        images_per_processor_second=_median(one.values("images_per_processor_second")),
+        seconds=_median(one.values("training_seconds")),
+        seconds_per_epoch=workload.images_per_epoch / speed.median if speed else None,
+        first_step_seconds=_median(one.values("first_step_seconds")),
+        peak_memory_mib=_memory(one),
+        memory_of="device" if find(cell.framework).framework.processes == "per device" or count == 1 else "all devices",
+        scaling_kind=cell.scaling,
+        scaling=scaling.median if scaling else None,
+        scaling_interval=(scaling.low, scaling.high) if scaling and scaling.low and scaling.high else None,
+        efficiency=scaling.median / count if scaling else None,
+        parameters=_parameters(cell.workload),
+        runs=tuple(run["id"] for run in one.runs),
+    )
+
+
+def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
+    if one.skip_reason:
+        return "skipped", one.skip_reason
+    failed = [run for run in one.runs if run["status"] == "failed"]
+    if failed:
+        first = failed[0]
+        which = "" if len(failed) == one.wanted else f"{len(failed)} of {one.wanted} runs: "
+        return "failed", f"{which}{first['kind']} in {first['phase']}: {first['message']}"
+    if len(one.runs) < one.wanted:
+        return "not run", f"{len(one.runs)} of {one.wanted} runs are done; the same command goes on"
+    return ("noisy" if speed and speed.noisy else "ok"), None
+
+
+def _scaling(one: Measured, among: list[Measured]) -> Estimate | None:
+    """Images/s against the same training on one device."""
+    base = next((other for other in among if _is_base(other.cell, one.cell)), None)
+    if base is None:
+        return None
+    if base.cell == one.cell:
+        return Estimate(1.0) if one.good else None
+    return ratio(one.values("images_per_second"), base.values("images_per_second"))
+
+
+def _is_base(base: Cell, cell: Cell) -> bool:
+    same = ("workload", "framework", "update", "data", "precision", "scaling", "warmup")
+    kinds = base.device_set.kind == cell.device_set.kind and len(base.cores[0]) == len(cell.cores[0])
+    batch = base.batch_size * (cell.device_set.count if cell.scaling == "weak" else 1) == cell.batch_size
+    return (
+        base.device_set.count == 1
+        and kinds
+        and batch
+        and all(getattr(base, name) == getattr(cell, name) for name in same)
+    )
+
+
+def _memory(one: Measured) -> tuple[float, ...]:
+    """Median over runs of peak minus idle, place by place."""
+    found: list[list[float]] = [json.loads(run["memory_bytes"]) for run in one.good]
+    return tuple(statistics.median(place) / MEBIBYTE for place in zip(*found, strict=False))
+
+
+def _median(values: list[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+@cache
+def _parameters(workload: str) -> int:
+    return Cost.of(WORKLOADS[workload].graph()).trainable

@@ -1,0 +1,99 @@
+"""What a run came to: ok, or failed in a phase, of a kind, with a message."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import msgspec
+
+from paceline.events import EventFile, Failed, Finished
+from paceline.worker import Ending
+
+OUT_OF_MEMORY = re.compile(
+    r"out of memory|MemoryError|bad_alloc|RESOURCE_EXHAUSTED|(can't|cannot|unable to) allocate",
+    re.IGNORECASE,
+)
+LOST_PEER = re.compile(
+    r"connection (closed|reset|refused)|timed out|socket timeout|remote process exited", re.IGNORECASE
+)
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    status: str  # ok or failed
+    phase: str  # where it ended
+    kind: str | None = None  # error, out of memory, crash, timeout, lost rank, protocol
+    message: str | None = None  # one line
+    exit_codes: tuple[int | None, ...] = ()
+    seconds: float  # wall time of the whole run, start-up included
+
+
+def judge(files: list[EventFile], ending: Ending, seconds: float, *, memory_ran_out: bool) -> Outcome:
+    """The first cause that explains the ending."""
+    found = _failure(files, ending, memory_ran_out)
+    status, kind, message = ("failed", *found) if found else ("ok", None, None)
+    return Outcome(
+        status=status,
+        phase=_phase(files),
+        kind=kind,
+        message=message,
+        exit_codes=ending.codes,
+        seconds=seconds,
+    )
+
+
+def _phase(files: list[EventFile]) -> str:
+    """Where a failed rank failed, else where the rank is that got least far."""
+    failed = [event for file in files for event in file.events if isinstance(event, Failed)]
+    if failed:
+        return min(failed, key=lambda event: event.time).phase
+    return min(files, key=lambda file: len(file.events)).phase
+
+
+def _failure(  # noqa: PLR0911 - one return for each cause, the first that fits
+    files: list[EventFile], ending: Ending, memory_ran_out: bool
+) -> tuple[str, str] | None:
+    """Kind and message, or None when all went well."""
+    if ending.reason == "timeout":
+        return "timeout", ending.detail
+    if memory_ran_out:
+        return "out of memory", "the system ended a process because memory ran out"
+    reported = [event for file in files for event in file.events if isinstance(event, Failed)]
+    if reported and not all(LOST_PEER.search(event.message) for event in reported):
+        return _reported(reported)
+    silent = [rank for rank, file in enumerate(files) if not file.has(Finished) and not file.has(Failed)]
+    if (silent or reported) and len(files) > 1:
+        return "lost rank", ending.detail or f"rank {silent[0]} ended without a word"
+    if any(file.rubbish for file in files):
+        return "protocol", f"a line among its events is none: {next(f.rubbish[0] for f in files if f.rubbish)[:60]!r}"
+    if silent:
+        return "crash", _how_it_went(ending)
+    return None
+
+
+def _reported(failures: list[Failed]) -> tuple[str, str]:
+    """The first failure that is not just the echo of another rank's."""
+    causes = [event for event in failures if not LOST_PEER.search(event.message)]
+    first = min(causes, key=lambda event: event.time)
+    text = f"{first.kind}: {first.message}"
+    return "out of memory" if OUT_OF_MEMORY.search(text) else "error", _one_line(text)
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else line[:299] + "…"
+
+
+def _how_it_went(ending: Ending) -> str:
+    signals = [signal.Signals(-code).name for code in ending.codes if code is not None and code < 0]
+    if signals:
+        return f"killed by {signals[0]}"
+    return ending.detail or f"ended with exit code {ending.codes[0]} before it had finished"
+
+
+def out_of_memory_kills() -> int:
+    """How often the kernel has killed a process for want of memory since it started; 0 where it does not tell."""
+    table = Path("/proc/vmstat")
+    lines = table.read_text(encoding="ascii").splitlines() if table.exists() else []
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

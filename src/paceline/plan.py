@@ -1,0 +1,232 @@
+"""From a suite to cells and runs: what will be measured, in which order, and what cannot be and why."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import random
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+import msgspec
+
+from paceline.devices import DeviceSet, assign_cores, check_present, parse_devices
+from paceline.errors import UserError, unknown
+from paceline.frameworks import find
+from paceline.machine import Machine
+from paceline.suite import DEFAULT_STEPS, Suite
+from paceline.workloads import WORKLOADS
+from paceline.workloads.definition import Workload
+from paceline_worker.protocol import Job
+
+UPDATES = ("replicated",)
+SOURCES = ("fake:device", "fake:host", "fake:python")
+PRECISIONS = ("float32", "bfloat16")
+BLOCKS = 10  # readings of the clock in a run: enough to see jitter, too few to cost anything
+PATIENCE_SECONDS = 300.0  # how long a rank waits for the others before it gives up
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One place in a table: every setting that makes its number comparable or not."""
+
+    workload: str
+    framework: str  # with its mode
+    devices: str
+    update: str
+    data: str
+    precision: str
+    batch_size: int
+    scaling: str  # what happens to the batch with more devices: "weak" it grows, "strong" it stays
+    steps: int
+    warmup: int
+    evaluation_steps: int
+    learning_rate: float
+    seed: int
+    cores: tuple[tuple[int, ...], ...]
+    oversubscribed: bool
+
+    @property
+    def device_set(self) -> DeviceSet:
+        return parse_devices(self.devices)
+
+
+@dataclass(frozen=True)
+class Skip:
+    cell: Cell
+    reason: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of a cell; its key is the same whenever the same thing would be measured again."""
+
+    cell: Cell
+    repeat: int
+    key: str
+    timeout_seconds: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    suite: Suite
+    cells: tuple[Cell, ...]  # also the skipped ones, in the order of the table
+    skips: tuple[Skip, ...]
+    runs: tuple[Run, ...]  # in the order of execution
+
+
+def make_plan(suite: Suite, machine: Machine) -> Plan:
+    """Expand the matrix. What the user got wrong is an error; what a framework cannot do is a skip."""
+    cells = tuple(dict.fromkeys(_cells(suite, machine)))
+    skips = tuple(Skip(cell, reason) for cell in cells if (reason := reason_to_skip(cell)))
+    skipped = {skip.cell for skip in skips}
+    rounds = [_round([c for c in cells if c not in skipped], repeat, suite, machine) for repeat in range(suite.repeats)]
+    return Plan(suite, cells, skips, tuple(itertools.chain.from_iterable(rounds)))
+
+
+def _cells(suite: Suite, machine: Machine) -> list[Cell]:
+    sets = [parse_devices(text) for text in suite.devices]
+    for devices in sets:
+        check_present(devices, machine)
+    cores_per_device = suite.cores_per_device or _default_cores(sets, machine)
+    matrix = itertools.product(
+        suite.workload, suite.data, suite.update, suite.precision, _batches(suite), suite.framework, sets
+    )
+    return [
+        _cell(suite, workload, (data, update, precision), batch, framework, devices, cores_per_device, machine)
+        for workload, data, update, precision, batch, framework, devices in matrix
+    ]
+
+
+def _default_cores(sets: list[DeviceSet], machine: Machine) -> int:
+    largest = max((devices.count for devices in sets), default=1)
+    return max(1, len(machine.cores) // largest)
+
+
+def _batches(suite: Suite) -> list[tuple[str, int | None]]:
+    """How the batch is given, and its size; None is the workload's own."""
+    per_device: list[tuple[str, int | None]] = [("weak", size) for size in suite.batch_per_device]
+    in_all: list[tuple[str, int | None]] = [("strong", size) for size in suite.batch_size]
+    return per_device or in_all or [("strong", None)]
+
+
+def _cell(  # noqa: PLR0913, PLR0917 - the axes of the matrix
+    suite: Suite,
+    workload_name: str,
+    choices: tuple[str, str, str],
+    batch: tuple[str, int | None],
+    framework: str,
+    devices: DeviceSet,
+    cores_per_device: int,
+    machine: Machine,
+) -> Cell:
+    data, update, precision = choices
+    workload = _workload(workload_name)
+    scaling, size = batch
+    batch_size = (size or workload.batch_size) * (devices.count if scaling == "weak" else 1)
+    check_split(batch_size, devices)
+    steps = _steps(suite, workload, batch_size)
+    if suite.warmup >= steps:
+        raise UserError(
+            f"warmup {suite.warmup} must be less than the {steps} steps; use --warmup {steps - 1} or more steps."
+        )
+    return Cell(
+        workload=workload.name,
+        framework=find(framework).name,
+        devices=devices.name,
+        update=_known("update", update, UPDATES),
+        data=_known("data source", data, SOURCES),
+        precision=_known("precision", precision, PRECISIONS),
+        batch_size=batch_size,
+        scaling=scaling,
+        steps=steps,
+        warmup=suite.warmup,
+        evaluation_steps=suite.evaluation_steps,
+        learning_rate=suite.lr or workload.recipe.learning_rate,
+        seed=suite.seed,
+        cores=assign_cores(devices, cores_per_device, machine.cores),
+        oversubscribed=devices.kind == "cpu" and devices.count * cores_per_device > len(machine.cores),
+    )
+
+
+def _workload(name: str) -> Workload:
+    if name not in WORKLOADS:
+        raise unknown("workload", name, WORKLOADS)
+    return WORKLOADS[name]
+
+
+def _known(what: str, value: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise unknown(what, value, choices)
+    return value
+
+
+def check_split(batch_size: int, devices: DeviceSet) -> None:
+    if batch_size % devices.count:
+        fitting = batch_size + devices.count - batch_size % devices.count
+        raise UserError(
+            f"A batch of {batch_size} cannot be split over {devices.count} devices ({devices.name}); "
+            f"use a multiple of {devices.count}, such as {fitting}."
+        )
+
+
+def _steps(suite: Suite, workload: Workload, batch_size: int) -> int:
+    if suite.epochs is not None:
+        return max(1, math.ceil(suite.epochs * workload.images_per_epoch / batch_size))
+    return suite.steps or DEFAULT_STEPS
+
+
+def reason_to_skip(cell: Cell) -> str | None:
+    """Why the framework cannot do this cell, by its own framework.toml."""
+    framework = find(cell.framework).framework
+    offers = {
+        cell.device_set.kind: framework.devices,
+        cell.update: framework.updates,
+        cell.data: framework.data,
+        cell.precision: framework.precisions,
+    }
+    missing = [(wanted, offered) for wanted, offered in offers.items() if wanted not in offered]
+    return next((f"{framework.name} has no {wanted}, only {', '.join(offered)}" for wanted, offered in missing), None)
+
+
+def _round(cells: list[Cell], repeat: int, suite: Suite, machine: Machine) -> list[Run]:
+    """Every cell once, in an order of its own, so that noise hits all alike."""
+    shuffled = random.Random(f"{suite.seed}/{repeat}").sample(cells, len(cells))  # noqa: S311 - order, not secrets
+    return [Run(cell, repeat, run_key(cell, repeat, machine), suite.timeout) for cell in shuffled]
+
+
+def run_key(cell: Cell, repeat: int, machine: Machine) -> str:
+    """Names what is measured: the cell, the repeat, the framework's pins, the machine and the measuring code."""
+    facts = (
+        msgspec.to_builtins(cell),
+        repeat,
+        find(cell.framework).framework.requirements,
+        machine.id,
+        version("paceline"),
+    )
+    return hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:16]
+
+
+def make_job(run: Run) -> Job:
+    """What the worker is told: the cell, with a seed of its own for each repeat."""
+    cell = run.cell
+    workload, devices, contestant = WORKLOADS[cell.workload], cell.device_set, find(cell.framework)
+    return Job(
+        framework=contestant.framework.name,
+        mode=contestant.mode,
+        graph=workload.graph().to_json(),
+        classes=workload.classes,
+        recipe=replace(workload.recipe, learning_rate=cell.learning_rate),
+        devices=devices.devices,
+        cores=cell.cores,
+        shares=(cell.batch_size // devices.count,) * devices.count,
+        update=cell.update,
+        data=cell.data,
+        precision=cell.precision,
+        seed=cell.seed + run.repeat,
+        steps=cell.steps,
+        warmup=cell.warmup,
+        evaluation_steps=cell.evaluation_steps,
+        block_steps=max(1, math.ceil(cell.steps / BLOCKS)),
+        patience_seconds=min(run.timeout_seconds, PATIENCE_SECONDS),
+    )

@@ -1,0 +1,51 @@
+"""All processes of a run: finding them wherever they went, and ending them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import psutil
+
+from paceline.launchers import RUN_VARIABLE
+
+GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
+
+
+def of_run(run_id: str) -> list[psutil.Process]:
+    """Every live process with the run's mark: also ranks in sessions of their own and those whose parent died."""
+    return [process for process in psutil.process_iter() if _marked(process, run_id)]
+
+
+def _marked(process: psutil.Process, run_id: str) -> bool:
+    try:
+        return process.environ().get(RUN_VARIABLE) == run_id and process.status() != psutil.STATUS_ZOMBIE
+    except GONE:
+        return False
+
+
+def end_all(run_id: str, reap: Callable[[], None], patience_seconds: float = 10.0) -> None:
+    """Kill the whole tree and wait until nothing of it is left."""
+    deadline = time.monotonic() + patience_seconds
+    while (left := of_run(run_id)) and time.monotonic() < deadline:
+        for process in left:
+            try:
+                process.kill()
+            except GONE:
+                continue
+        reap()
+        time.sleep(0.05)
+    if left:
+        pids = ", ".join(str(process.pid) for process in left)
+        raise RuntimeError(f"processes {pids} of run {run_id} could not be ended")
+
+
+def state(pid: int) -> str:
+    """`gone`, `stopped` or `alive`."""
+    try:
+        status = psutil.Process(pid).status()
+    except GONE:
+        return "gone"
+    return {psutil.STATUS_ZOMBIE: "gone", psutil.STATUS_DEAD: "gone", psutil.STATUS_STOPPED: "stopped"}.get(
+        status, "alive"
+    )

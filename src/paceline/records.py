@@ -1,0 +1,51 @@
+"""What is written about plans and runs beside the worker's own files."""
+
+from __future__ import annotations
+
+import msgspec
+
+from paceline.machine import Machine
+from paceline.plan import Cell
+from paceline.suite import Suite
+
+RUN_FOLDER, PLAN_FOLDER = "runs", "plans"
+RUN_FILE, OUTCOME_FILE = "run.json", "outcome.json"
+FORMAT = 1
+
+
+class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a `run` command was going to measure, skipped cells included."""
+
+    format: int = FORMAT
+    id: str
+    suite: str
+    command: str
+    cells: tuple[Cell, ...]
+    reasons: tuple[str | None, ...]  # for each cell: why it is skipped
+    keys: tuple[tuple[str, ...], ...]  # for each cell: the runs it wants
+    settings: Suite
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known about a run before it starts; with the job, enough to do it again."""
+
+    format: int = FORMAT
+    id: str
+    key: str
+    cell: Cell
+    repeat: int
+    machine: Machine
+    packages: dict[str, str]
+    framework_version: str
+    fingerprint: str
+    python_version: str
+    paceline_version: str
+    worker_code: str
+    commands: tuple[tuple[str, ...], ...] = ()
+    environment: dict[str, str] = {}
+    started: float
+
+
+def cell_id(cell: Cell) -> str:
+    """The cell's settings as text: equal settings, equal text."""
+    return msgspec.json.encode(cell, order="sorted").decode()

@@ -1,0 +1,1 @@
+"""The same rows as a table for people and for programs."""

@@ -1,0 +1,104 @@
+"""The columns of a table: a heading and how a row reads in it. They say numbers; they compute none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from paceline.metrics import Row
+from paceline.stats import Estimate
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Column:
+    heading: str
+    text: Callable[[Row], str]
+    right: bool = True
+
+
+def number(value: float | None) -> str:
+    """Three digits are enough: no run of a shared machine is known better."""
+    if value is None:
+        return NOTHING
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def interval(value: Estimate | None) -> str:
+    if value is None or value.low is None:
+        return NOTHING
+    return f"{number(value.low)}–{number(value.high)}"
+
+
+def scaling(row: Row) -> str:
+    return NOTHING if row.scaling is None else f"{row.scaling:.2f}×"
+
+
+def efficiency(row: Row) -> str:
+    return NOTHING if row.efficiency is None else f"{row.efficiency:.0%}"
+
+
+def memory(row: Row) -> str:
+    """Values of the devices joined by +; one process for several devices has one value for all."""
+    return " + ".join(f"{value:,.0f}" for value in row.peak_memory_mib) or NOTHING
+
+
+COLUMNS = (
+    Column("framework", lambda row: row.framework, right=False),
+    Column("devices", lambda row: row.devices, right=False),
+    Column("images/s", lambda row: number(row.images_per_second.median if row.images_per_second else None)),
+    Column("95 %", lambda row: interval(row.images_per_second)),
+    Column("s", lambda row: number(row.seconds)),
+    Column("s/epoch", lambda row: number(row.seconds_per_epoch)),
+    Column("1st step", lambda row: number(row.first_step_seconds)),
+    Column("scaling", scaling),
+    Column("eff.", efficiency),
+    Column("MiB", memory),
+    Column("status", lambda row: row.status, right=False),
+)
+
+
+def tables(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+    """Rows that may be compared, under a title that says what they share."""
+    ordered = list(rows)
+    titles = list(dict.fromkeys(title(row) for row in ordered))
+    ordered.sort(key=lambda row: titles.index(title(row)))
+    return [(name, list(group)) for name, group in groupby(ordered, key=title)]
+
+
+def title(row: Row) -> str:
+    batch = (
+        f"batch {row.batch_size // row.device_count} per device (weak scaling)"
+        if row.scaling_kind == "weak"
+        else f"batch {row.batch_size} in all (strong scaling)"
+    )
+    cores = f"{row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
+    where = f", {cores}" if "cpu" in row.devices else ""
+    return (
+        f"{row.workload}: {row.parameters:,} parameters, {batch}, {row.steps} steps, {row.data}, {row.precision}, "
+        f"{row.update}{where}"
+    )
+
+
+def remarks(rows: Iterable[Row]) -> list[str]:
+    """What must be said about single rows: causes of failures, reasons of skips, marks."""
+    said = []
+    for row in rows:
+        name = f"{row.framework} {row.devices}"
+        if row.reason:
+            last = f" (paceline log {row.runs[-1]})" if row.status == "failed" else ""
+            said.append(f"{name} {row.status}: {row.reason}{last}")
+        said += [f"{name} is {mark}: its devices share cores" for mark in row.marks]
+        if row.memory_of == "all devices" and row.peak_memory_mib:
+            said.append(f"{name}: one process serves all devices, so its memory is that of all together")
+    return list(dict.fromkeys(said))
+
+
+FOOTNOTE = (
+    "images/s: training only, median of fresh processes with its bootstrap 95 % interval. "
+    "s: training time. scaling: images/s against one device. MiB: peak minus idle memory of each device."
+)

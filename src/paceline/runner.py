@@ -1,0 +1,115 @@
+"""Carries runs from the plan to the store, one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Protocol
+
+from paceline import environments
+from paceline.environments import Environment
+from paceline.errors import UserError
+from paceline.events import AnyEvent
+from paceline.frameworks import find
+from paceline.home import home
+from paceline.launchers import Command, commands
+from paceline.machine import Machine
+from paceline.outcome import Outcome, judge, out_of_memory_kills
+from paceline.plan import Run, make_job
+from paceline.records import RUN_FOLDER, RunRecord
+from paceline.store import Store, new_id
+from paceline.worker import Worker
+from paceline.worker_code import code_hash, deploy
+
+
+class Display(Protocol):
+    """Who is told what happens."""
+
+    def say(self, line: str) -> None: ...
+    def begin(self, run: Run) -> None: ...
+    def show(self, event: AnyEvent) -> None: ...
+    def end(self, run: Run, run_id: str, outcome: Outcome) -> None: ...
+
+
+@dataclass(frozen=True)
+class Tools:
+    store: Store
+    machine: Machine
+    display: Display
+
+
+def execute(run: Run, tools: Tools) -> Outcome:
+    """Carry one run from the plan to the store."""
+    environment = environments.ensure(find(run.cell.framework).framework, tools.display.say)
+    tools.display.begin(run)
+    with _folder(run, environment, tools) as (folder, starts):
+        began, kills = time.monotonic(), out_of_memory_kills()
+        with Worker(starts, folder, _ranks(run), run.timeout_seconds) as worker:
+            for event in worker.follow():
+                tools.display.show(event)
+        seconds = time.monotonic() - began
+        outcome = judge(worker.files, worker.ending, seconds, memory_ran_out=out_of_memory_kills() > kills)
+        tools.store.finish_run(folder, outcome)
+    tools.display.end(run, folder.name, outcome)
+    return outcome
+
+
+def _ranks(run: Run) -> int:
+    """How many processes write events."""
+    one_for_all = find(run.cell.framework).framework.processes == "one"
+    return 1 if one_for_all else run.cell.device_set.count
+
+
+@contextlib.contextmanager
+def _folder(run: Run, environment: Environment, tools: Tools) -> Iterator[tuple[Path, list[Command]]]:
+    """A fresh folder with all that is known, and the commands to start; gone again if the run is cut off."""
+    framework, job, run_id = find(run.cell.framework).framework, make_job(run), new_id()
+    folder = tools.store.folder / RUN_FOLDER / run_id
+    starts = commands(framework, job, environment.python, folder, deploy())
+    record = RunRecord(
+        id=run_id,
+        key=run.key,
+        cell=run.cell,
+        repeat=run.repeat,
+        machine=tools.machine,
+        packages=environment.packages,
+        framework_version=environment.packages.get(framework.package, "?"),
+        fingerprint=environment.fingerprint,
+        python_version=environment.python_version,
+        paceline_version=version("paceline"),
+        worker_code=code_hash(),
+        commands=tuple(command.arguments for command in starts),
+        environment=starts[0].environment,
+        started=time.time(),
+    )
+    try:
+        tools.store.create_run(record, job)
+        yield folder, starts
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Two measurements at once would spoil each other, so there is one at a time."""
+    home().mkdir(parents=True, exist_ok=True)
+    with (home() / "measuring.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise UserError(
+                f"Another Paceline is measuring on this machine (process {lock.read() or '?'}); wait for its end."
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield

@@ -1,0 +1,105 @@
+"""Suites: a matrix of cells, from a TOML file or from flags, as one frozen value."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from paceline.errors import UserError, unknown
+
+Names = tuple[str, ...]
+
+
+class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to run. Keys that take several values span the matrix; `batch_size = [64, 128]` makes two cells of one."""
+
+    name: str = ""
+    workload: Names
+    framework: Names = ("torch", "jax")
+    devices: Names = ("1xcpu",)
+    update: Names = ("replicated",)
+    data: Names = ("fake:device",)
+    precision: Names = ("float32",)
+    batch_size: tuple[int, ...] = ()  # images of a step on all devices together; default: the workload's
+    batch_per_device: tuple[int, ...] = ()
+    steps: int | None = None
+    epochs: float | None = None
+    warmup: int = 10
+    evaluation_steps: int = 0
+    lr: float | None = None  # default: the workload's
+    seed: int = 1
+    cores_per_device: int | None = None  # default: all cores divided by the largest CPU set of the plan
+    repeats: int = 5
+    timeout: float = 1800.0  # seconds for one run
+
+
+FIELDS = {field.name: field.type for field in msgspec.structs.fields(Suite)}
+LISTS = [name for name, kind in FIELDS.items() if kind in (Names, tuple[int, ...])]
+DEFAULT_STEPS = 100
+
+
+def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
+    """Read a suite file; what the command line says goes before what the file says."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"Cannot read the suite {path}: {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path} is not TOML: {error}.") from None
+    settings = {key.replace("-", "_"): value for key, value in table.items()}
+    return make_suite({"name": path.stem, **settings, **_in_place_of(overrides, settings)}, str(path))
+
+
+def _in_place_of(overrides: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The overrides, and nothing for the other way of saying the same thing."""
+    rivals = {"batch_size": "batch_per_device", "steps": "epochs"}
+    pairs = {**rivals, **{two: one for one, two in rivals.items()}}
+    dropped = {
+        pairs[key]: None if pairs[key] in ("steps", "epochs") else () for key in overrides if pairs.get(key) in settings
+    }
+    return {**dropped, **overrides}
+
+
+def make_suite(settings: Mapping[str, Any], where: str) -> Suite:
+    """Check names, types and limits; `where` names the source in messages."""
+    for key in settings:
+        if key not in FIELDS:
+            raise unknown(f"key in {where}:", key, FIELDS)
+    listed = {key: _listed(value) if key in LISTS else value for key, value in settings.items()}
+    try:
+        suite = msgspec.convert(listed, Suite)
+    except msgspec.ValidationError as error:
+        raise UserError(f"{where}: {error}.") from None
+    for broken in (message for message, is_wrong in LIMITS.items() if is_wrong(suite)):
+        raise UserError(f"{where}: {broken}")
+    return suite
+
+
+def _listed(value: Any) -> Any:
+    """One value stands for a list of one."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+LIMITS: dict[str, Callable[[Suite], Any]] = {
+    "name at least one workload; `paceline list workloads` shows them.": lambda s: not s.workload,
+    "give batch_size (all devices together) or batch_per_device, not both.": lambda s: (
+        s.batch_size and s.batch_per_device
+    ),
+    "give steps or epochs, not both.": lambda s: s.steps is not None and s.epochs is not None,
+    "batch sizes are whole numbers from 1 up.": lambda s: any(size < 1 for size in s.batch_size + s.batch_per_device),
+    "steps is a whole number from 1 up.": lambda s: s.steps is not None and s.steps < 1,
+    "epochs is a number above 0.": lambda s: s.epochs is not None and not 0 < s.epochs < 1e6,
+    "warmup is a whole number from 0 up.": lambda s: s.warmup < 0,
+    "evaluation_steps is a whole number from 0 up.": lambda s: s.evaluation_steps < 0,
+    "lr is a number above 0.": lambda s: s.lr is not None and not 0 < s.lr < float("inf"),
+    "seed is a whole number from 0 to 4294967295.": lambda s: not 0 <= s.seed < 2**32,
+    "cores_per_device is a whole number from 1 up.": lambda s: (
+        s.cores_per_device is not None and s.cores_per_device < 1
+    ),
+    "repeats is a whole number from 1 up.": lambda s: s.repeats < 1,
+    "timeout is a number of seconds above 0.": lambda s: not s.timeout > 0,
+}

@@ -1,0 +1,22 @@
+"""What a workload is: a network, and how the program it comes from trained it."""
+
+from dataclasses import dataclass
+
+from paceline.networks import NETWORKS
+from paceline_worker.graph import Graph
+from paceline_worker.protocol import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    name: str
+    network: str  # a name in NETWORKS
+    classes: int
+    recipe: Recipe
+    batch_size: int  # images of one step on one device, as published
+    epochs: int  # as published
+    images_per_epoch: int
+    origin: str  # the program and its revision, in one line
+
+    def graph(self) -> Graph:
+        return NETWORKS[self.network](classes=self.classes)

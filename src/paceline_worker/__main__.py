@@ -1,0 +1,46 @@
+"""Run one rank of a job: `python -m paceline_worker RUN_FOLDER`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import Type
+
+from paceline_worker import loop
+from paceline_worker.contract import Backend
+from paceline_worker.lease import end_with_the_orchestrator
+from paceline_worker.place import bind, find_place
+from paceline_worker.protocol import EventLog, Job, event_file
+
+
+def main(folder: Path) -> int:
+    end_with_the_orchestrator(folder)
+    job = Job.read(folder)
+    place = find_place(job, os.environ)
+    log = EventLog(event_file(folder, place.rank))
+    try:
+        bind(place)
+        log.enter("start", pid=os.getpid(), rank=place.rank, size=place.size, python=sys.version.split()[0])
+        backend = load(job.framework)(job, place)
+        loop.run(backend, job, place, log)
+        backend.close()
+        log.write("finished")
+    except Exception as error:  # noqa: BLE001 - any failure of a framework is a result: it is recorded, then shown
+        log.write("failed", kind=type(error).__name__, message=str(error), traceback=traceback.format_exc())
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def load(framework: str) -> Type[Backend]:
+    """Import the framework; only here, and only the one that the job names."""
+    module = import_module(f"paceline_worker.frameworks.{framework.replace('-', '_')}.backend")
+    backend: Type[Backend] = module.FrameworkBackend
+    return backend
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,87 @@
+"""What every framework offers. The loop relies on all of it; nothing is optional."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional
+
+from paceline_worker.graph import Graph
+from paceline_worker.place import Place
+from paceline_worker.protocol import Job
+from paceline_worker.weights import Array, Weights
+
+Batch = Any  # images and labels in whatever form the framework trains on
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What some images gave with the running statistics, summed and not averaged."""
+
+    images: int
+    loss: float
+    correct: int
+
+
+class Backend(ABC):
+    """One framework in one process. Creating it starts the framework; `build` puts a network on its devices."""
+
+    @abstractmethod
+    def __init__(self, job: Job, place: Place) -> None:
+        """Start the framework, its threads and its exchange with other ranks; build nothing yet."""
+
+    @abstractmethod
+    def settings(self) -> Dict[str, Any]:
+        """What the framework was told and what it is: versions, threads, layout. It goes into the record."""
+
+    @abstractmethod
+    def build(self, graph: Graph, weights: Weights) -> None:
+        """Put the network with these weights on the devices, ready to train."""
+
+    @abstractmethod
+    def to_host(self, images: Array, labels: Array) -> Batch:
+        """Turn NumPy arrays (float32, channels last; int64) into the framework's own host memory."""
+
+    @abstractmethod
+    def to_device(self, batch: Batch) -> Batch:
+        """Bring a host batch to the devices; may return before it is there."""
+
+    @abstractmethod
+    def train_step(self, batch: Batch) -> None:
+        """Take one optimiser step on a device batch; may return before the devices have done it."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Return when the devices of this process are idle."""
+
+    @abstractmethod
+    def losses(self) -> List[float]:
+        """Mean loss over this process's images for each step since the last call; waits for the devices."""
+
+    @abstractmethod
+    def agree(self, ready: bool) -> bool:
+        """Meet the other ranks; true when all of them are ready."""
+
+    @abstractmethod
+    def evaluate(self, batch: Batch) -> Evaluation:
+        """Judge a device batch with the running statistics; no weight changes."""
+
+    @abstractmethod
+    def gradients(self, batch: Batch) -> Weights:
+        """Gradients of one device batch without weight decay, averaged over all ranks; no weight changes."""
+
+    @abstractmethod
+    def read_weights(self) -> Weights:
+        """All arrays in the neutral layout; running statistics averaged over the devices of all ranks."""
+
+    @abstractmethod
+    def write_weights(self, weights: Weights) -> None:
+        """Start afresh from these weights: momentum is zero again."""
+
+    @abstractmethod
+    def peak_memory_bytes(self) -> Optional[List[int]]:
+        """The allocator's peak for each device of this process; None where the framework does not tell."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the other ranks and release the devices."""

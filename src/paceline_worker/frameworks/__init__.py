@@ -1,0 +1,1 @@
+"""One folder per framework, each with the same four files."""

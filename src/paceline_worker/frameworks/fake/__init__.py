@@ -1,0 +1,1 @@
+"""No framework at all: known timings and known faults, for testing everything around the frameworks."""

@@ -1,0 +1,139 @@
+"""A framework that only sleeps: every step takes a known time, and each mode misbehaves in one known way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+import numpy as np
+
+from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.frameworks.fake.builder import FakeNetwork
+from paceline_worker.graph import Graph
+from paceline_worker.place import Place
+from paceline_worker.protocol import Job, event_file
+from paceline_worker.weights import Array, Weights
+
+SECONDS_PER_IMAGE = 0.0001
+FOREVER = 3600.0
+
+
+class FrameworkBackend(Backend):
+    def __init__(self, job: Job, place: Place) -> None:
+        self._job, self._place = job, place
+        self._queued = 0
+        self._losses: List[float] = []
+
+    def settings(self) -> Dict[str, Any]:
+        return {"versions": {"fake": "1"}, "threads": self._place.threads}
+
+    def build(self, graph: Graph, weights: Weights) -> None:
+        self._network = FakeNetwork(graph, weights)
+
+    def to_host(self, images: Array, labels: Array) -> Batch:
+        return images, labels
+
+    def to_device(self, batch: Batch) -> Batch:
+        return batch
+
+    def train_step(self, batch: Batch) -> None:
+        self._queued += 1
+        self._losses.append(1.0 / (1 + len(self._losses)))
+
+    def synchronize(self) -> None:
+        """Take the time of all queued steps here, as a device that works behind the program's back would."""
+        queued, self._queued = self._queued, 0
+        time.sleep(queued * SECONDS_PER_IMAGE * max(self._place.shares))
+        if queued > 1:  # not in the first step, so that the fault falls into a later phase
+            FAULTS[self._job.mode](self._place)
+
+    def losses(self) -> List[float]:
+        losses, self._losses = self._losses, []
+        return losses
+
+    def agree(self, ready: bool) -> bool:
+        return ready
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        return Evaluation(images=len(batch[1]), loss=0.5 * len(batch[1]), correct=len(batch[1]) // 2)
+
+    def gradients(self, batch: Batch) -> Weights:
+        return {name: np.zeros_like(value) for name, value in self._network.weights.items()}
+
+    def read_weights(self) -> Weights:
+        return self._network.weights
+
+    def write_weights(self, weights: Weights) -> None:
+        self._network.weights = weights
+
+    def peak_memory_bytes(self) -> Optional[List[int]]:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+def fail(place: Place) -> None:
+    raise RuntimeError("the fake framework was told to fail")
+
+
+def kill(place: Place) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hang(place: Place) -> None:
+    time.sleep(FOREVER)
+
+
+def fill_memory(place: Place) -> None:
+    """Take memory until the system says no."""
+    held = []
+    while True:
+        held.append(np.ones(2**24))
+
+
+def leave(place: Place) -> None:
+    """End well, as it seems, but without having finished."""
+    os._exit(0)
+
+
+def babble(place: Place) -> None:
+    """Write what is no event into the event file."""
+    from pathlib import Path
+
+    with event_file(Path(sys.argv[1]), place.rank).open("ab") as events:
+        events.write(b"\xff\xfe not an event\n")
+
+
+def shout(place: Place) -> None:
+    """Print rubbish, as frameworks do; harmless."""
+    sys.stdout.buffer.write(bytes(range(256)) * 4096)
+
+
+def lose_rank(place: Place) -> None:
+    """The last rank dies, the others wait for it."""
+    (kill if place.rank == place.size - 1 else hang)(place)
+
+
+def stop_rank(place: Place) -> None:
+    """The last rank is stopped, the others wait for it."""
+    if place.rank == place.size - 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    hang(place)
+
+
+FAULTS: Dict[str, Callable[[Place], None]] = {
+    "": lambda place: None,
+    "fail": fail,
+    "kill": kill,
+    "hang": hang,
+    "memory": fill_memory,
+    "leave": leave,
+    "babble": babble,
+    "shout": shout,
+    "lose": lose_rank,
+    "stop": stop_rank,
+}

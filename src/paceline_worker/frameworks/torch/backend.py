@@ -1,0 +1,172 @@
+"""PyTorch: one process per device, eager or compiled, gradients exchanged by DistributedDataParallel."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import timedelta
+from typing import Any, ContextManager, Dict, List, Optional
+
+import numpy as np
+import torch
+from torch import distributed, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.frameworks.torch import builder
+from paceline_worker.graph import Graph
+from paceline_worker.place import Place
+from paceline_worker.protocol import Job
+from paceline_worker.weights import Array, Weights
+
+
+class FrameworkBackend(Backend):
+    def __init__(self, job: Job, place: Place) -> None:
+        self._job, self._place = job, place
+        self._device = torch.device(place.devices[0])
+        torch.manual_seed(job.seed)  # for dropout; the weights come from outside
+        torch.set_num_threads(place.threads)
+        torch.set_float32_matmul_precision("highest")  # float32 means float32, also on tensor cores
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+        if self._device.type == "cuda":
+            torch.cuda.set_device(self._device)
+            torch.zeros((), device=self._device)  # the driver's own memory is idle memory, not the network's
+        if place.size > 1:
+            exchange = "nccl" if self._device.type == "cuda" else "gloo"
+            distributed.init_process_group(exchange, timeout=timedelta(seconds=job.patience_seconds))
+
+    def settings(self) -> Dict[str, Any]:
+        return {
+            "versions": {"torch": torch.__version__, "cuda": torch.version.cuda, "numpy": np.__version__},
+            "threads": torch.get_num_threads(),
+            "layout": "channels_last",
+            "optimizer": "SGD(fused=True)",
+            "exchange": distributed.get_backend() if self._place.size > 1 else None,
+            "compiled": self._job.mode == "compile",
+        }
+
+    def build(self, graph: Graph, weights: Weights) -> None:
+        self._graph, self._roles = graph, {name: p.role for name, p in graph.parameters().items()}
+        model = builder.build(graph).to(self._device, memory_format=torch.channels_last)
+        self._tensors = builder.tensors(graph, model)
+        self._model: nn.Module = self._replicate(model)
+        if self._job.mode == "compile":
+            self._model = torch.compile(self._model)
+        self._losses: List[torch.Tensor] = []
+        self.write_weights(weights)
+
+    def _replicate(self, model: nn.Module) -> nn.Module:
+        if self._place.size == 1:
+            return model
+        return DistributedDataParallel(
+            model,
+            forward_sync_buffers=False,  # each device keeps its own running statistics
+            gradient_as_bucket_view=True,
+            static_graph=True,
+        )
+
+    def _optimizer_for(self) -> torch.optim.Optimizer:
+        recipe, parameters = self._job.recipe, self._graph.parameters()
+        trained = [name for name, parameter in parameters.items() if parameter.kind == "trainable"]
+        groups = [
+            {
+                "params": [self._tensors[name] for name in trained if (self._roles[name] in recipe.decayed) is decayed],
+                **more,
+            }
+            for decayed, more in ((True, {"weight_decay": recipe.weight_decay}), (False, {"weight_decay": 0.0}))
+        ]
+        filled = [group for group in groups if group["params"]]
+        return torch.optim.SGD(filled, lr=recipe.learning_rate, momentum=recipe.momentum, fused=True)
+
+    def to_host(self, images: Array, labels: Array) -> Batch:
+        host = torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(labels)  # channels last already: no copy
+        return tuple(tensor.pin_memory() for tensor in host) if self._device.type == "cuda" else host
+
+    def to_device(self, batch: Batch) -> Batch:
+        return tuple(tensor.to(self._device, non_blocking=True) for tensor in batch)
+
+    def _precision(self) -> ContextManager[Any]:
+        if self._job.precision == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast(self._device.type, dtype=getattr(torch, self._job.precision))
+
+    def _loss(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        with self._precision():
+            outputs = self._model(images)
+            terms = [
+                weight * cross_entropy(logits, labels) for logits, weight in zip(outputs, self._graph.losses.values())
+            ]
+        return terms[0] if len(terms) == 1 else torch.stack(terms).sum()
+
+    def train_step(self, batch: Batch) -> None:
+        loss = self._loss(*batch)
+        loss.backward()
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        self._losses.append(loss.detach())
+
+    def synchronize(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+    def losses(self) -> List[float]:
+        losses, self._losses = self._losses, []
+        return torch.stack(losses).tolist() if losses else []
+
+    def agree(self, ready: bool) -> bool:
+        if self._place.size == 1:
+            return ready
+        vote = torch.tensor(int(ready), device=self._device)
+        distributed.all_reduce(vote, distributed.ReduceOp.MIN)
+        return bool(vote.item())
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        images, labels = batch
+        self._model.eval()
+        with torch.inference_mode(), self._precision():
+            logits = self._model(images)[0]
+            loss = cross_entropy(logits, labels, reduction="sum")
+        self._model.train()
+        return Evaluation(len(labels), float(loss), int((logits.argmax(1) == labels).sum()))
+
+    def gradients(self, batch: Batch) -> Weights:
+        kept = {
+            name: tensor.clone() for name, tensor in self._tensors.items()
+        }  # a forward pass moves running statistics
+        self._loss(*batch).backward()
+        trained = [name for name, parameter in self._graph.parameters().items() if parameter.kind == "trainable"]
+        gradients = {name: builder.to_neutral(self._roles[name], self._tensors[name].grad) for name in trained}
+        self._optimizer.zero_grad()
+        self._copy(kept)
+        return gradients
+
+    def read_weights(self) -> Weights:
+        kinds = {name: parameter.kind for name, parameter in self._graph.parameters().items()}
+        return {
+            name: builder.to_neutral(self._roles[name], self._averaged(tensor) if kinds[name] == "running" else tensor)
+            for name, tensor in self._tensors.items()
+        }
+
+    def _averaged(self, tensor: torch.Tensor) -> torch.Tensor:
+        if self._place.size == 1:
+            return tensor
+        total = tensor.clone()
+        distributed.all_reduce(total)
+        return total / self._place.size
+
+    def write_weights(self, weights: Weights) -> None:
+        self._copy({name: builder.from_neutral(self._roles[name], value) for name, value in weights.items()})
+        self._optimizer = self._optimizer_for()
+
+    @torch.no_grad()
+    def _copy(self, values: Dict[str, torch.Tensor]) -> None:
+        for name, value in values.items():
+            self._tensors[name].copy_(value)
+
+    def peak_memory_bytes(self) -> Optional[List[int]]:
+        return [torch.cuda.max_memory_allocated(self._device)] if self._device.type == "cuda" else None
+
+    def close(self) -> None:
+        if self._place.size > 1:
+            distributed.destroy_process_group()

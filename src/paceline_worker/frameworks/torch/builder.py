@@ -1,0 +1,178 @@
+"""Graph to PyTorch: native layers in straight-line code, as if the forward function had been written by hand."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, Callable, Dict, Tuple
+
+import numpy as np
+import torch
+from torch import fx, nn
+
+from paceline_worker.graph import (
+    Add,
+    AveragePool,
+    BatchNorm,
+    Concat,
+    Conv,
+    Dense,
+    Dropout,
+    Flatten,
+    GlobalPool,
+    Graph,
+    Input,
+    MaxPool,
+    Padding,
+    Relu,
+    Shape,
+    Tanh,
+)
+from paceline_worker.weights import Array
+
+
+def even(padding: Padding) -> bool:
+    top, bottom, left, right = padding
+    return bool(top == bottom and left == right)
+
+
+def padded(layer: Callable[..., nn.Module], padding: Padding, value: float) -> nn.Module:
+    """A windowed layer with its own padding where both sides are equal, else behind a padding layer."""
+    top, bottom, left, right = padding
+    if even(padding):
+        return layer(padding=(top, left))
+    return nn.Sequential(nn.ConstantPad2d((left, right, top, bottom), value), layer(padding=0))
+
+
+def conv(op: Conv, source: Shape) -> nn.Module:
+    def layer(padding: Any) -> nn.Module:
+        return nn.Conv2d(source[-1], op.channels, op.kernel, op.stride, padding, bias=op.bias)
+
+    return padded(layer, op.padding, 0.0)
+
+
+def max_pool(op: MaxPool, source: Shape) -> nn.Module:
+    return padded(lambda padding: nn.MaxPool2d(op.kernel, op.stride, padding), op.padding, float("-inf"))
+
+
+def average_pool(op: AveragePool, source: Shape) -> nn.Module:
+    if not even(op.padding) and not op.count_padding:
+        raise NotImplementedError("PyTorch cannot leave uneven padding out of an average pool's divisor.")
+
+    def layer(padding: Any) -> nn.Module:
+        return nn.AvgPool2d(op.kernel, op.stride, padding, count_include_pad=op.count_padding)
+
+    return padded(layer, op.padding, 0.0)
+
+
+class BiasedBatchNorm(nn.BatchNorm2d):
+    """PyTorch's layer keeps an unbiased running variance; this one takes the factor n / (n - 1) out again."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        assert self.running_var is not None and self.momentum is not None
+        if not self.training:
+            return super().forward(input)
+        before = self.running_var.clone()
+        output = super().forward(input)
+        count = input.numel() / input.shape[1]
+        self.running_var.sub_((self.running_var - (1 - self.momentum) * before) / count)
+        return output
+
+    def _check_input_dim(self, input: torch.Tensor) -> None:
+        """Maps and flat features alike."""
+
+
+def batch_norm(op: BatchNorm, source: Shape) -> nn.Module:
+    native = nn.BatchNorm2d if len(source) == 3 else nn.BatchNorm1d
+    layer = native if op.unbiased_running_variance else BiasedBatchNorm
+    norm = layer(source[-1], eps=op.epsilon, momentum=1 - op.decay)
+    norm.weight.requires_grad_(op.trained_gamma)
+    return norm
+
+
+def flatten(images: torch.Tensor) -> torch.Tensor:
+    return images.permute(0, 2, 3, 1).flatten(1)  # the graph flattens channels last; in that memory format it is a view
+
+
+def global_pool(images: torch.Tensor) -> torch.Tensor:
+    return images.mean((2, 3))
+
+
+LAYERS: Dict[type, Callable[[Any, Shape], nn.Module]] = {
+    Conv: conv,
+    Dense: lambda op, source: nn.Linear(source[0], op.features, bias=op.bias),
+    BatchNorm: batch_norm,
+    Relu: lambda op, source: nn.ReLU(),
+    Tanh: lambda op, source: nn.Tanh(),
+    Dropout: lambda op, source: nn.Dropout(op.rate),
+    MaxPool: max_pool,
+    AveragePool: average_pool,
+}
+
+FUNCTIONS: Dict[type, Callable[[fx.Graph, list[fx.Node]], fx.Node]] = {
+    GlobalPool: lambda code, inputs: code.call_function(global_pool, tuple(inputs)),
+    Flatten: lambda code, inputs: code.call_function(flatten, tuple(inputs)),
+    Add: lambda code, inputs: functools.reduce(lambda a, b: code.call_function(operator.add, (a, b)), inputs),
+    Concat: lambda code, inputs: code.call_function(torch.cat, (inputs, 1)),
+    Input: lambda code, inputs: code.placeholder("images"),
+}
+
+
+def build(graph: Graph) -> fx.GraphModule:
+    """A module that maps images to the logits of each loss, in the order of `graph.losses`."""
+    modules, code = nn.Module(), fx.Graph()
+    values: Dict[str, fx.Node] = {}
+    for node in graph.nodes.values():
+        inputs = [values[name] for name in node.inputs]
+        if type(node.op) in FUNCTIONS:
+            values[node.name] = FUNCTIONS[type(node.op)](code, inputs)
+        else:
+            modules.add_module(safe(node.name), LAYERS[type(node.op)](node.op, graph.source(node)))
+            values[node.name] = code.call_module(safe(node.name), tuple(inputs))
+    code.output(tuple(values[name] for name in graph.losses))
+    work_in_place(graph, modules)
+    return fx.GraphModule(modules, code)
+
+
+OVERWRITABLE = (BatchNorm, Conv, Dense, Add)  # none of them needs its output to compute gradients
+
+
+def work_in_place(graph: Graph, modules: nn.Module) -> None:
+    """Let a ReLU overwrite its input where nobody else reads it and no gradient needs it: less memory traffic."""
+    readers = [name for node in graph.nodes.values() for name in node.inputs]
+    for node in graph.nodes.values():
+        alone = readers.count(node.inputs[0]) == 1 if node.inputs else False
+        if isinstance(node.op, Relu) and alone and isinstance(graph.nodes[node.inputs[0]].op, OVERWRITABLE):
+            getattr(modules, safe(node.name)).inplace = True
+
+
+def safe(name: str) -> str:
+    """A layer's name as an attribute."""
+    return name.replace(".", "_").replace("-", "_").replace("/", "_")
+
+
+TO_TORCH: Dict[str, Tuple[int, ...]] = {
+    "conv.kernel": (3, 2, 0, 1),
+    "dense.kernel": (1, 0),
+}  # neutral axes in torch's order
+NAMES = {"kernel": "weight", "gamma": "weight", "beta": "bias", "mean": "running_mean", "variance": "running_var"}
+
+
+def tensors(graph: Graph, model: nn.Module) -> Dict[str, torch.Tensor]:
+    """The model's own tensors under their neutral names."""
+    found = {}
+    for node in graph.nodes.values():
+        for parameter in node.op.parameters(graph.source(node)):
+            layer = getattr(model, safe(node.name))
+            layer = layer[-1] if isinstance(layer, nn.Sequential) else layer
+            found[f"{node.name}.{parameter.name}"] = getattr(layer, NAMES.get(parameter.name, parameter.name))
+    return found
+
+
+def to_neutral(role: str, tensor: torch.Tensor) -> Array:
+    array = tensor.detach().float().cpu().numpy()
+    return np.ascontiguousarray(array.transpose(np.argsort(TO_TORCH[role])) if role in TO_TORCH else array)
+
+
+def from_neutral(role: str, array: Array) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array.transpose(TO_TORCH[role]) if role in TO_TORCH else array))
