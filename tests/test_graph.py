@@ -71,7 +71,7 @@ def test_layer_of_one_input_takes_exactly_one(graph: Graph, inputs: tuple[str, .
 
 
 def test_input_that_was_never_added_is_refused(graph: Graph) -> None:
-    with pytest.raises(KeyError, match="nowhere"):
+    with pytest.raises(ValueError, match="'relu' takes 'nowhere', which is no layer before it"):
         graph.add("relu", Relu(), "nowhere")
 
 

@@ -17,6 +17,7 @@ app = App(
     name="paceline",
     help="Train the same network on several frameworks and devices, and see side by side what each costs.",
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,  # `main` says what became of the runs
 )
 EXIT_USER_ERROR, EXIT_FAILED_CELLS, EXIT_INTERRUPTED = 1, 2, 130
 HOPELESS = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EPERM}  # the user's disk, not our bug

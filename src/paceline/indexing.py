@@ -38,7 +38,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     for file in files:
         file.read_on()
     index.execute(
-        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             run.id,
             run.key,
@@ -53,6 +53,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
             outcome.phase,
             outcome.kind,
             outcome.message,
+            outcome.log_end,
         ),
     )
     for rank, file in enumerate(files):

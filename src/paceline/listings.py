@@ -14,7 +14,9 @@ from paceline.workloads import WORKLOADS
 
 
 def _print(headings: list[str], rows: list[list[str]]) -> None:
-    table = Table(*headings, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for position, heading in enumerate(headings):
+        table.add_column(heading, no_wrap=position == 0, overflow="fold")
     for row in rows:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)
@@ -32,17 +34,10 @@ def frameworks() -> None:
 
 
 def workloads() -> None:
-    rows = [
-        [
-            workload.name,
-            workload.network,
-            str(workload.batch_size),
-            f"{workload.recipe.learning_rate:g}",
-            workload.origin,
-        ]
-        for workload in WORKLOADS.values()
-    ]
-    _print(["workload", "network", "batch", "lr", "origin"], rows)
+    for workload in WORKLOADS.values():
+        recipe = workload.recipe
+        rule = f"SGD lr {recipe.learning_rate:g}, momentum {recipe.momentum:g}, weight decay {recipe.weight_decay:g}"
+        print(f"{workload.name}: {workload.network}, batch {workload.batch_size}, {rule}\n    {workload.origin}")
 
 
 def networks() -> None:

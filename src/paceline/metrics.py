@@ -66,6 +66,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     efficiency: float | None  # scaling divided by devices
     parameters: int  # trainable
     runs: tuple[str, ...]  # their ids
+    failed_run: str | None  # the one that `reason` speaks of
+    log_end: str | None  # and the last lines it printed
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,10 @@ class Measured:
     @property
     def good(self) -> list[sqlite3.Row]:
         return [run for run in self.runs if run["status"] == "ok"]
+
+    @property
+    def failed(self) -> list[sqlite3.Row]:
+        return [run for run in self.runs if run["status"] == "failed"]
 
     def values(self, column: str) -> list[float]:
         return [run[column] for run in self.good if run[column] is not None]
@@ -156,13 +162,15 @@ def _row(one: Measured, among: list[Measured]) -> Row:
         efficiency=scaling.median / count if scaling else None,
         parameters=_parameters(cell.workload),
         runs=tuple(run["id"] for run in one.runs),
+        failed_run=one.failed[0]["id"] if one.failed else None,
+        log_end=one.failed[0]["log_end"] if one.failed else None,
     )
 
 
 def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
     if one.skip_reason:
         return "skipped", one.skip_reason
-    failed = [run for run in one.runs if run["status"] == "failed"]
+    failed = one.failed
     if failed:
         first = failed[0]
         which = "" if len(failed) == one.wanted else f"{len(failed)} of {one.wanted} runs: "

@@ -15,6 +15,7 @@ OUT_OF_MEMORY = re.compile(
     r"out of memory|MemoryError|bad_alloc|RESOURCE_EXHAUSTED|(can't|cannot|unable to) allocate",
     re.IGNORECASE,
 )
+LOG_END_LINES, LOG_END_BYTES = 20, 4096
 LOST_PEER = re.compile(
     r"connection (closed|reset|refused)|timed out|socket timeout|remote process exited", re.IGNORECASE
 )
@@ -25,11 +26,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     phase: str  # where it ended
     kind: str | None = None  # error, out of memory, crash, timeout, lost rank, protocol
     message: str | None = None  # one line
+    log_end: str | None = None  # the last lines that a failed run printed
     exit_codes: tuple[int | None, ...] = ()
     seconds: float  # wall time of the whole run, start-up included
 
 
-def judge(files: list[EventFile], ending: Ending, seconds: float, *, memory_ran_out: bool) -> Outcome:
+def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, memory_ran_out: bool) -> Outcome:
     """The first cause that explains the ending."""
     found = _failure(files, ending, memory_ran_out)
     status, kind, message = ("failed", *found) if found else ("ok", None, None)
@@ -38,6 +40,7 @@ def judge(files: list[EventFile], ending: Ending, seconds: float, *, memory_ran_
         phase=_phase(files),
         kind=kind,
         message=message,
+        log_end=_end_of(log) if found else None,
         exit_codes=ending.codes,
         seconds=seconds,
     )
@@ -78,6 +81,11 @@ def _reported(failures: list[Failed]) -> tuple[str, str]:
     first = min(causes, key=lambda event: event.time)
     text = f"{first.kind}: {first.message}"
     return "out of memory" if OUT_OF_MEMORY.search(text) else "error", _one_line(text)
+
+
+def _end_of(log: Path) -> str:
+    text = log.read_bytes()[-LOG_END_BYTES:].decode(errors="replace")
+    return "\n".join(text.splitlines()[-LOG_END_LINES:])
 
 
 def _one_line(text: str) -> str:

@@ -25,7 +25,7 @@ from paceline.outcome import Outcome, judge, out_of_memory_kills
 from paceline.plan import Run, make_job
 from paceline.records import RUN_FOLDER, RunRecord
 from paceline.store import Store, new_id
-from paceline.worker import Worker
+from paceline.worker import LOG_FILE, Worker
 from paceline.worker_code import code_hash, deploy
 
 
@@ -55,7 +55,7 @@ def execute(run: Run, tools: Tools) -> Outcome:
             for event in worker.follow():
                 tools.display.show(event)
         seconds = time.monotonic() - began
-        outcome = judge(worker.files, worker.ending, seconds, memory_ran_out=out_of_memory_kills() > kills)
+        outcome = judge(worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=out_of_memory_kills() > kills)
         tools.store.finish_run(folder, outcome)
     tools.display.end(run, folder.name, outcome)
     return outcome

@@ -34,7 +34,8 @@ CREATE TABLE run (
     status        TEXT NOT NULL,
     phase         TEXT NOT NULL,
     kind          TEXT,
-    message       TEXT
+    message       TEXT,
+    log_end       TEXT
 );
 CREATE INDEX run_key ON run(key);
 CREATE INDEX run_cell ON run(cell);

@@ -101,5 +101,5 @@ LIMITS: dict[str, Callable[[Suite], Any]] = {
         s.cores_per_device is not None and s.cores_per_device < 1
     ),
     "repeats is a whole number from 1 up.": lambda s: s.repeats < 1,
-    "timeout is a number of seconds above 0.": lambda s: not s.timeout > 0,
+    "timeout is a number of seconds above 0.": lambda s: not 0 < s.timeout < float("inf"),
 }

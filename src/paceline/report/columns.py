@@ -16,7 +16,8 @@ NOTHING = "–"
 class Column:
     heading: str
     text: Callable[[Row], str]
-    right: bool = True
+    number: bool = True  # aligned to the right
+    stacked: str = ""  # the heading over two lines, for a terminal
 
 
 def number(value: float | None) -> str:
@@ -44,21 +45,25 @@ def efficiency(row: Row) -> str:
 
 def memory(row: Row) -> str:
     """Values of the devices joined by +; one process for several devices has one value for all."""
-    return " + ".join(f"{value:,.0f}" for value in row.peak_memory_mib) or NOTHING
+    return "+".join(f"{value:,.0f}" for value in row.peak_memory_mib) or NOTHING
 
 
 COLUMNS = (
-    Column("framework", lambda row: row.framework, right=False),
-    Column("devices", lambda row: row.devices, right=False),
-    Column("images/s", lambda row: number(row.images_per_second.median if row.images_per_second else None)),
-    Column("95 %", lambda row: interval(row.images_per_second)),
+    Column("framework", lambda row: row.framework, number=False),
+    Column("devices", lambda row: row.devices, number=False),
+    Column(
+        "images/s",
+        lambda row: number(row.images_per_second.median if row.images_per_second else None),
+        stacked="images\n/s",
+    ),
+    Column("95 % interval", lambda row: interval(row.images_per_second), stacked="95 %\ninterval"),
     Column("s", lambda row: number(row.seconds)),
-    Column("s/epoch", lambda row: number(row.seconds_per_epoch)),
-    Column("1st step", lambda row: number(row.first_step_seconds)),
-    Column("scaling", scaling),
-    Column("eff.", efficiency),
+    Column("s/epoch", lambda row: number(row.seconds_per_epoch), stacked="s per\nepoch"),
+    Column("first step", lambda row: number(row.first_step_seconds), stacked="first\nstep"),
+    Column("scaling", scaling, stacked="scal-\ning"),
+    Column("efficiency", efficiency, stacked="eff."),
     Column("MiB", memory),
-    Column("status", lambda row: row.status, right=False),
+    Column("status", lambda row: row.status, number=False),
 )
 
 
@@ -90,8 +95,9 @@ def remarks(rows: Iterable[Row]) -> list[str]:
     for row in rows:
         name = f"{row.framework} {row.devices}"
         if row.reason:
-            last = f" (paceline log {row.runs[-1]})" if row.status == "failed" else ""
-            said.append(f"{name} {row.status}: {row.reason}{last}")
+            said.append(f"{name} {row.status}: {row.reason}")
+        if row.failed_run:
+            said.append(f"{name} log: paceline log {row.failed_run}")
         said += [f"{name} is {mark}: its devices share cores" for mark in row.marks]
         if row.memory_of == "all devices" and row.peak_memory_mib:
             said.append(f"{name}: one process serves all devices, so its memory is that of all together")
@@ -99,6 +105,7 @@ def remarks(rows: Iterable[Row]) -> list[str]:
 
 
 FOOTNOTE = (
-    "images/s: training only, median of fresh processes with its bootstrap 95 % interval. "
-    "s: training time. scaling: images/s against one device. MiB: peak minus idle memory of each device."
+    "images/s: training only, median of fresh processes with its bootstrap 95 % interval. s: training time. "
+    "first step: seconds, compilation included. scaling: images/s against one device. "
+    "MiB: peak minus idle memory of each device."
 )

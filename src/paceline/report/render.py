@@ -20,13 +20,8 @@ def text(rows: list[Row], width: int | None = None) -> str:
     output = io.StringIO()
     console = Console(width=width, file=output, highlight=False, force_terminal=False)
     for title, group in tables(rows):
-        console.print(title, style="bold", markup=False)
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-        for column in COLUMNS:
-            table.add_column(column.heading, justify="right" if column.right else "left", overflow="fold")
-        for row in group:
-            table.add_row(*(column.text(row) for column in COLUMNS))
-        console.print(table)
+        console.print(title, markup=False)
+        console.print(fitting_grid(group, console))
         for remark in remarks(group):
             console.print(f"* {remark}", markup=False)
         console.print()
@@ -34,12 +29,32 @@ def text(rows: list[Row], width: int | None = None) -> str:
     return output.getvalue()
 
 
+def fitting_grid(rows: list[Row], console: Console) -> Table:
+    """One line per row if that is not too wide, else cells broken where they join two values."""
+    wide = grid(rows, lambda cell: cell)
+    unlimited = console.options.update(width=1000)
+    if console.measure(wide, options=unlimited).maximum <= console.width:
+        return wide
+    return grid(rows, lambda cell: cell.replace("+", "\n+").replace("–", "–\n") if len(cell) > 1 else cell)
+
+
+def grid(rows: list[Row], fold: Callable[[str], str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0, show_edge=False)
+    for column in COLUMNS:
+        table.add_column(
+            column.stacked or column.heading, justify="right" if column.number else "left", overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*(fold(column.text(row)) for column in COLUMNS))
+    return table
+
+
 def markdown(rows: list[Row]) -> str:
     lines = []
     for title, group in tables(rows):
         lines += [f"**{_cell(title)}**", ""]
         lines.append("| " + " | ".join(column.heading for column in COLUMNS) + " |")
-        lines.append("|" + "|".join("---:" if column.right else "---" for column in COLUMNS) + "|")
+        lines.append("|" + "|".join("---:" if column.number else "---" for column in COLUMNS) + "|")
         lines += ["| " + " | ".join(_cell(column.text(row)) for column in COLUMNS) + " |" for row in group]
         lines += ["", *(f"* {_cell(remark)}" for remark in remarks(group)), ""]
     return "\n".join([*lines, FOOTNOTE, ""])

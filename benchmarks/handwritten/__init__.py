@@ -1,0 +1,1 @@
+"""Training scripts that owe nothing to Paceline: what its own loop is compared with."""

@@ -1,0 +1,136 @@
+"""A run that fails is a result with its cause; the rest goes on, and nothing is left behind."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.command_line import CommandLine, send, wait_until
+
+SHORT = ("--steps", "20", "--warmup", "2", "--repeats", "1")
+LONG = ("--steps", "2000", "--warmup", "2", "--repeats", "1", "--batch-size", "512")  # 100 s, if nobody ends it
+
+
+@pytest.mark.parametrize(
+    ("mode", "devices", "kind", "cause"),
+    [
+        ("fail", "1xcpu", "error", "RuntimeError: the fake framework was told to fail"),
+        ("kill", "1xcpu", "crash", "killed by SIGKILL"),
+        ("leave", "1xcpu", "crash", "ended with exit code 0 before it had finished"),
+        ("babble", "1xcpu", "protocol", "not an event"),
+        ("hang", "1xcpu", "timeout", "no end after 4 s"),
+        ("lose", "3xcpu", "lost rank", "rank 2 (process"),
+        ("stop", "2xcpu", "lost rank", "is stopped"),
+    ],
+)
+def test_failure_is_a_result_with_its_cause(
+    paceline: CommandLine, mode: str, devices: str, kind: str, cause: str
+) -> None:
+    flags = ("--devices", devices, "--batch-size", "48", "--timeout", "4" if mode == "hang" else "60")
+    ended = paceline("run", "cifar10-conv", "--framework", f"fake+{mode},fake", *flags, *SHORT)
+
+    assert ended.returncode == 2, ended.stderr
+    failed, good = paceline.rows()
+    assert good["status"] == "ok"  # the rest of the plan went on
+    assert failed["status"] == "failed"
+    assert failed["reason"].startswith(f"{kind} in {'finish' if mode == 'babble' else 'train'}: ")
+    assert cause in failed["reason"]
+    assert failed["images_per_second"] is None
+    assert paceline.processes() == []
+    assert f"paceline log {failed['failed_run']}" in ended.stdout
+
+
+def test_rubbish_on_the_output_does_no_harm(paceline: CommandLine) -> None:
+    ended = paceline("run", "cifar10-conv", "--framework", "fake+shout", *SHORT)
+    assert ended.returncode == 0, ended.stderr
+    (row,) = paceline.rows()
+    assert row["status"] == "ok"
+
+
+def test_log_holds_all_that_was_printed(paceline: CommandLine) -> None:
+    paceline("run", "cifar10-conv", "--framework", "fake+fail", *SHORT)
+    (row,) = paceline.rows()
+    assert row["log_end"].endswith("RuntimeError: the fake framework was told to fail")
+    shown = paceline("log", row["failed_run"][-6:])
+    assert "Traceback" in shown.stdout
+    assert "the fake framework was told to fail" in shown.stdout
+
+
+def test_memory_that_runs_out_under_a_limit_is_named(paceline: CommandLine) -> None:
+    ended = paceline("run", "cifar10-conv", "--framework", "fake+memory", *SHORT, limit_bytes=3 * 2**30)
+    assert ended.returncode == 2, ended.stderr
+    (row,) = paceline.rows()
+    assert row["reason"].startswith("out of memory in train: ")
+
+
+def training_pids(paceline: CommandLine) -> list[int]:
+    """Processes of the ranks, once all of them train."""
+    events = paceline.events()
+    trains = [event for event in events if event["phase"] == "train"]
+    return [event["pid"] for event in events if "pid" in event] if trains else []
+
+
+def test_worker_killed_from_outside(paceline: CommandLine) -> None:
+    running = paceline.start("run", "cifar10-conv", "--framework", "fake", *LONG)
+    wait_until(lambda: training_pids(paceline))
+    send(training_pids(paceline)[0], signal.SIGKILL)
+    running.communicate(timeout=30)
+    assert running.returncode == 2
+    (row,) = paceline.rows()
+    assert row["reason"] == "crash in train: killed by SIGKILL"
+
+
+def test_rank_stopped_from_outside(paceline: CommandLine) -> None:
+    running = paceline.start("run", "cifar10-conv", "--framework", "fake", "--devices", "2xcpu", *LONG)
+    wait_until(lambda: len(training_pids(paceline)) == 2)
+    pid = training_pids(paceline)[1]
+    send(pid, signal.SIGSTOP)
+    running.communicate(timeout=30)
+    assert running.returncode == 2
+    (row,) = paceline.rows()
+    assert row["reason"] == f"lost rank in train: rank 1 (process {pid}) is stopped"
+    assert paceline.processes() == []
+
+
+def test_killed_orchestrator_loses_only_the_run_under_way(paceline: CommandLine) -> None:
+    command = ("run", "cifar10-conv", "--framework", "fake", "--steps", "100", "--warmup", "2", "--repeats", "3")
+    running = paceline.start(*command)
+    wait_until(lambda: len(paceline.outcomes()) == 1 and len(paceline.processes()) == 1)
+    running.kill()
+    running.communicate()
+    wait_until(lambda: not paceline.processes(), seconds=5)  # the worker does not outlive it
+    finished = paceline.outcomes()
+    assert len(finished) == 1
+
+    again = paceline(*command)
+    assert again.returncode == 0, again.stderr
+    assert "1 of 3 runs are done already" in again.stderr
+    (row,) = paceline.rows()
+    assert row["repeats"] == 3
+    assert finished[0].parent.name in row["runs"]
+
+
+def test_interrupt_ends_the_tree_and_keeps_finished_runs(paceline: CommandLine) -> None:
+    command = ("run", "cifar10-conv", "--framework", "fake", "--devices", "2xcpu", "--steps", "200", "--warmup", "2")
+    running = paceline.start(*command, "--repeats", "3")
+    wait_until(lambda: len(paceline.outcomes()) == 1 and len(paceline.processes()) == 2)
+    running.send_signal(signal.SIGINT)
+    _, messages = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "the same command goes on from here" in messages
+    assert "Traceback" not in messages
+    assert paceline.processes() == []
+    assert len(list(paceline.store.glob("runs/*"))) == 1  # the run that was cut off left nothing
+    (row,) = paceline.rows()
+    assert (row["status"], row["repeats"]) == ("not run", 1)
+
+
+def test_second_measurement_at_the_same_time_is_refused(paceline: CommandLine) -> None:
+    running = paceline.start("run", "cifar10-conv", "--framework", "fake", *LONG)
+    wait_until(lambda: training_pids(paceline))
+    second = paceline("run", "cifar10-conv", "--framework", "fake", *SHORT)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=20)
+    assert second.returncode == 1
+    assert f"process {running.pid}" in second.stderr

@@ -1,0 +1,259 @@
+"""A suite is read whole or refused by name: keys, types, limits, and flags that go before the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paceline.errors import UserError
+from paceline.suite import FIELDS, Suite, load_suite, make_suite
+
+WriteSuite = Callable[[str], Path]
+
+
+@pytest.fixture
+def suite_file(tmp_path: Path) -> WriteSuite:
+    """Writes `nightly.toml`, which always names a workload."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / "nightly.toml"
+        path.write_text(f'workload = "cifar10-conv"\n{text}\n', encoding="utf-8")
+        return path
+
+    return write
+
+
+def made(**settings: Any) -> Suite:
+    return make_suite({"workload": "cifar10-conv", **settings}, "the command line")
+
+
+def test_suite_without_further_keys_has_the_documented_defaults(suite_file: WriteSuite) -> None:
+    assert load_suite(suite_file(""), {}) == Suite(
+        name="nightly",
+        workload=("cifar10-conv",),
+        framework=("torch", "jax"),
+        devices=("1xcpu",),
+        update=("replicated",),
+        data=("fake:device",),
+        precision=("float32",),
+        batch_size=(),
+        batch_per_device=(),
+        steps=None,
+        epochs=None,
+        warmup=10,
+        evaluation_steps=0,
+        lr=None,
+        seed=1,
+        cores_per_device=None,
+        repeats=5,
+        timeout=1800.0,
+    )
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "all.toml"
+    path.write_text("""
+        name = "everything"
+        workload = ["cifar10-conv", "mnist-mlp"]
+        framework = ["jax", "torch+compile"]
+        devices = ["1xcpu", "cuda:0+cuda:1"]
+        update = "replicated"
+        data = ["fake:host", "fake:python"]
+        precision = "bfloat16"
+        batch_per_device = [64, 128]
+        epochs = 0.5
+        warmup = 3
+        evaluation_steps = 4
+        lr = 0.2
+        seed = 5
+        cores_per_device = 2
+        repeats = 6
+        timeout = 60
+    """)
+    assert load_suite(path, {}) == Suite(
+        name="everything",
+        workload=("cifar10-conv", "mnist-mlp"),
+        framework=("jax", "torch+compile"),
+        devices=("1xcpu", "cuda:0+cuda:1"),
+        update=("replicated",),
+        data=("fake:host", "fake:python"),
+        precision=("bfloat16",),
+        batch_per_device=(64, 128),
+        epochs=0.5,
+        warmup=3,
+        evaluation_steps=4,
+        lr=0.2,
+        seed=5,
+        cores_per_device=2,
+        repeats=6,
+        timeout=60.0,
+    )
+
+
+def test_hyphen_and_underscore_are_the_same(suite_file: WriteSuite) -> None:
+    hyphens = load_suite(suite_file("batch-size = 64\ncores-per-device = 1\nevaluation-steps = 2"), {})
+    underscores = load_suite(suite_file("batch_size = 64\ncores_per_device = 1\nevaluation_steps = 2"), {})
+    assert hyphens == underscores
+    assert (hyphens.batch_size, hyphens.cores_per_device, hyphens.evaluation_steps) == ((64,), 1, 2)
+
+
+def test_one_value_stands_for_a_list_of_one(suite_file: WriteSuite) -> None:
+    alone = load_suite(suite_file('devices = "2xcpu"\nbatch_size = 64'), {})
+    assert alone == load_suite(suite_file('devices = ["2xcpu"]\nbatch_size = [64]'), {})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('framwork = "torch"', "Unknown key in {path}: 'framwork'. Did you mean 'framework'?"),
+        ("batch-sise = 64", "Unknown key in {path}: 'batch_sise'. Did you mean 'batch_size'?"),
+        ("Steps = 5", "Unknown key in {path}: 'Steps'. Did you mean 'steps'?"),
+        ("colour = 1", "Unknown key in {path}: 'colour'. Known: " + ", ".join(FIELDS) + "."),
+        ("[run]\nsteps = 5", "Unknown key in {path}: 'run'."),
+    ],
+)
+def test_unknown_key_is_refused_with_the_closest_known(suite_file: WriteSuite, line: str, message: str) -> None:
+    path = suite_file(line)
+    with pytest.raises(UserError, match=re.escape(message.format(path=path))):
+        load_suite(path, {})
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('steps = "many"', "steps"),
+        ("steps = true", "steps"),
+        ("steps = 10.5", "steps"),
+        ('epochs = "1"', "epochs"),
+        ("warmup = [1]", "warmup"),
+        ('lr = "high"', "lr"),
+        ('seed = "1"', "seed"),
+        ("name = 1", "name"),
+        ("framework = 1", "framework[0]"),
+        ('devices = ["1xcpu", 2]', "devices[1]"),
+        ("batch_size = 64.0", "batch_size[0]"),
+        ('batch_per_device = [64, "128"]', "batch_per_device[1]"),
+        ("timeout = 2024-01-01", "timeout"),
+    ],
+)
+def test_wrong_type_names_its_key(suite_file: WriteSuite, line: str, key: str) -> None:
+    path = suite_file(line)
+    with pytest.raises(UserError, match=re.escape(f"{path}: Expected") + rf".* at `\$\.{re.escape(key)}`\.$"):
+        load_suite(path, {})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"workload": []}, "name at least one workload"),
+        ({"batch_size": 8, "batch_per_device": 8}, "give batch_size (all devices together) or batch_per_device"),
+        ({"steps": 5, "epochs": 1.0}, "give steps or epochs, not both"),
+        ({"batch_size": [64, 0]}, "batch sizes are whole numbers from 1 up"),
+        ({"batch_per_device": -1}, "batch sizes are whole numbers from 1 up"),
+        ({"steps": 0}, "steps is a whole number from 1 up"),
+        ({"epochs": 0.0}, "epochs is a number above 0"),
+        ({"epochs": float("nan")}, "epochs is a number above 0"),
+        ({"epochs": float("inf")}, "epochs is a number above 0"),
+        ({"warmup": -1}, "warmup is a whole number from 0 up"),
+        ({"evaluation_steps": -1}, "evaluation_steps is a whole number from 0 up"),
+        ({"lr": 0.0}, "lr is a number above 0"),
+        ({"lr": float("nan")}, "lr is a number above 0"),
+        ({"lr": float("inf")}, "lr is a number above 0"),
+        ({"seed": -1}, "seed is a whole number from 0 to 4294967295"),
+        ({"seed": 2**32}, "seed is a whole number from 0 to 4294967295"),
+        ({"cores_per_device": 0}, "cores_per_device is a whole number from 1 up"),
+        ({"repeats": 0}, "repeats is a whole number from 1 up"),
+        ({"timeout": 0.0}, "timeout is a number of seconds above 0"),
+        ({"timeout": float("nan")}, "timeout is a number of seconds above 0"),
+        ({"timeout": float("inf")}, "timeout is a number of seconds above 0"),  # JSON could not store it
+    ],
+)
+def test_number_beyond_its_limit_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(f"the command line: {message}")):
+        made(**settings)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "taken"),
+    [
+        ("steps", 1, 1),
+        ("epochs", 0.01, 0.01),
+        ("warmup", 0, 0),
+        ("seed", 0, 0),
+        ("seed", 2**32 - 1, 2**32 - 1),
+        ("repeats", 1, 1),
+        ("batch_size", 1, (1,)),
+    ],
+)
+def test_number_at_its_limit_is_taken(key: str, value: Any, taken: Any) -> None:
+    assert getattr(made(**{key: value}), key) == taken
+
+
+def test_suite_without_workload_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "empty.toml"
+    path.write_text("")
+    with pytest.raises(UserError, match=re.escape(f"{path}: Object missing required field `workload`.")):
+        load_suite(path, {})
+
+
+def test_what_is_no_toml_is_refused_with_the_place(suite_file: WriteSuite) -> None:
+    path = suite_file("steps = = 5")
+    with pytest.raises(UserError, match=re.escape(f"{path} is not TOML: ") + ".*line 2"):
+        load_suite(path, {})
+
+
+def test_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"Cannot read the suite .*nowhere\.toml: .*No such file"):
+        load_suite(tmp_path / "nowhere.toml", {})
+    (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
+    with pytest.raises(UserError, match=r"Cannot read the suite .*latin\.toml: 'utf-8' codec"):
+        load_suite(tmp_path / "latin.toml", {})
+
+
+def test_flags_go_before_the_file(suite_file: WriteSuite) -> None:
+    path = suite_file('framework = "torch"\nsteps = 50\nseed = 3')
+    suite = load_suite(path, {"framework": ["jax"], "steps": 20})
+    assert (suite.framework, suite.steps, suite.seed, suite.name) == (("jax",), 20, 3, "nightly")
+
+
+@pytest.mark.parametrize(
+    ("line", "flags", "batches"),
+    [
+        ("batch-per-device = 64", {"batch_size": [128]}, ((128,), ())),
+        ("batch-size = 128", {"batch_per_device": [64]}, ((), (64,))),
+        ("batch-size = [128, 256]", {"batch_size": [32]}, ((32,), ())),
+        ("batch-size = 128", {}, ((128,), ())),
+    ],
+)
+def test_one_way_to_give_the_batch_replaces_the_other(
+    suite_file: WriteSuite, line: str, flags: dict[str, Any], batches: tuple[tuple[int, ...], tuple[int, ...]]
+) -> None:
+    suite = load_suite(suite_file(line), flags)
+    assert (suite.batch_size, suite.batch_per_device) == batches
+
+
+@pytest.mark.parametrize(
+    ("line", "flags", "length"),
+    [
+        ("epochs = 2", {"steps": 30}, (30, None)),
+        ("steps = 30", {"epochs": 2.0}, (None, 2.0)),
+        ("steps = 30", {"steps": 40}, (40, None)),
+        ("epochs = 2", {"seed": 9}, (None, 2.0)),
+    ],
+)
+def test_one_way_to_give_the_length_replaces_the_other(
+    suite_file: WriteSuite, line: str, flags: dict[str, Any], length: tuple[int | None, float | None]
+) -> None:
+    suite = load_suite(suite_file(line), flags)
+    assert (suite.steps, suite.epochs) == length
+
+
+def test_two_flags_for_one_thing_are_refused_whatever_the_file_says(suite_file: WriteSuite) -> None:
+    with pytest.raises(UserError, match="give steps or epochs, not both"):
+        load_suite(suite_file("steps = 30"), {"steps": 40, "epochs": 1.0})
+    with pytest.raises(UserError, match="give batch_size"):
+        load_suite(suite_file("batch-size = 64"), {"batch_size": [64], "batch_per_device": [32]})
