@@ -48,10 +48,19 @@ def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, 
 
 def _phase(files: list[EventFile]) -> str:
     """Where a failed rank failed, else where the rank is that got least far."""
-    failed = [event for file in files for event in file.events if isinstance(event, Failed)]
-    if failed:
-        return min(failed, key=lambda event: event.time).phase
-    return min(files, key=lambda file: len(file.events)).phase
+    reports = _reports(files)
+    return reports[0].phase if reports else min(files, key=lambda file: len(file.events)).phase
+
+
+def _reports(files: list[EventFile]) -> list[Failed]:
+    """What the ranks said about their failures, the first cause first and the echoes of others last."""
+    reports = [event for file in files for event in file.events if isinstance(event, Failed)]
+    return sorted(reports, key=lambda event: (_is_echo(event, files), event.time))
+
+
+def _is_echo(event: Failed, files: list[EventFile]) -> bool:
+    """Whether a rank only misses another one."""
+    return len(files) > 1 and LOST_PEER.search(event.message) is not None
 
 
 def _failure(  # noqa: PLR0911 - one return for each cause, the first that fits
@@ -60,14 +69,15 @@ def _failure(  # noqa: PLR0911 - one return for each cause, the first that fits
     """Kind and message, or None when all went well."""
     if ending.reason == "timeout":
         return "timeout", ending.detail
-    if memory_ran_out:
+    if memory_ran_out and not all(file.has(Finished) for file in files):  # else it ran out for some other program
         return "out of memory", "the system ended a process because memory ran out"
-    reported = [event for file in files for event in file.events if isinstance(event, Failed)]
-    if reported and not all(LOST_PEER.search(event.message) for event in reported):
-        return _reported(reported)
+    reports = _reports(files)
+    if reports and not _is_echo(reports[0], files):
+        return _reported(reports[0])
     silent = [rank for rank, file in enumerate(files) if not file.has(Finished) and not file.has(Failed)]
-    if (silent or reported) and len(files) > 1:
-        return "lost rank", ending.detail or f"rank {silent[0]} ended without a word"
+    if (silent or reports) and len(files) > 1:
+        unseen = f"rank {silent[0]} ended without a word" if silent else _reported(reports[0])[1]
+        return "lost rank", ending.detail or unseen
     if any(file.rubbish for file in files):
         return "protocol", f"a line among its events is none: {next(f.rubbish[0] for f in files if f.rubbish)[:60]!r}"
     if silent:
@@ -75,11 +85,8 @@ def _failure(  # noqa: PLR0911 - one return for each cause, the first that fits
     return None
 
 
-def _reported(failures: list[Failed]) -> tuple[str, str]:
-    """The first failure that is not just the echo of another rank's."""
-    causes = [event for event in failures if not LOST_PEER.search(event.message)]
-    first = min(causes, key=lambda event: event.time)
-    text = f"{first.kind}: {first.message}"
+def _reported(failure: Failed) -> tuple[str, str]:
+    text = f"{failure.kind}: {failure.message}"
     return "out of memory" if OUT_OF_MEMORY.search(text) else "error", _one_line(text)
 
 
@@ -94,10 +101,14 @@ def _one_line(text: str) -> str:
 
 
 def _how_it_went(ending: Ending) -> str:
-    signals = [signal.Signals(-code).name for code in ending.codes if code is not None and code < 0]
+    signals = [_signal_name(-code) for code in ending.codes if code is not None and code < 0]
     if signals:
         return f"killed by {signals[0]}"
     return ending.detail or f"ended with exit code {ending.codes[0]} before it had finished"
+
+
+def _signal_name(number: int) -> str:
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
 def out_of_memory_kills() -> int:

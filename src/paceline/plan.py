@@ -223,7 +223,7 @@ def make_job(run: Run) -> Job:
         update=cell.update,
         data=cell.data,
         precision=cell.precision,
-        seed=cell.seed + run.repeat,
+        seed=(cell.seed + run.repeat) % 2**32,  # NumPy takes no more
         steps=cell.steps,
         warmup=cell.warmup,
         evaluation_steps=cell.evaluation_steps,

@@ -55,7 +55,9 @@ def execute(run: Run, tools: Tools) -> Outcome:
             for event in worker.follow():
                 tools.display.show(event)
         seconds = time.monotonic() - began
-        outcome = judge(worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=out_of_memory_kills() > kills)
+        outcome = judge(
+            worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=out_of_memory_kills() > kills
+        )
         tools.store.finish_run(folder, outcome)
     tools.display.end(run, folder.name, outcome)
     return outcome

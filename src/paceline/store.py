@@ -56,9 +56,9 @@ class Store:
             settings=plan.suite,
         )
         path = self.folder / PLAN_FOLDER / f"{record.id}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, record)
         with self._index() as index:
+            path.parent.mkdir(exist_ok=True)
+            _write(path, record)
             insert_plan(index, record)
 
     def done(self, *, count_failed: bool) -> set[str]:
@@ -138,7 +138,9 @@ class Store:
 
 def new_id() -> str:
     """Sorts by time, and no two are alike."""
-    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
+    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+    moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds))
+    return f"{moment}-{nanoseconds // 1000:06}-{secrets.token_hex(3)}"
 
 
 def _write(path: Path, value: msgspec.Struct) -> None:

@@ -64,7 +64,7 @@ class Backend(ABC):
 
     @abstractmethod
     def evaluate(self, batch: Batch) -> Evaluation:
-        """Judge a device batch with the running statistics; no weight changes."""
+        """Judge a device batch with the running statistics, averaged over all devices; no weight changes."""
 
     @abstractmethod
     def gradients(self, batch: Batch) -> Weights:

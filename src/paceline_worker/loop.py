@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from typing import Iterator
+from typing import Iterator, Optional
 
 from paceline_worker import memory
 from paceline_worker.contract import Backend, Batch
@@ -60,7 +60,7 @@ def train_block(backend: Backend, source: Iterator[Batch], steps: int, place: Pl
         images=steps * place.local_batch_size,
         seconds=seconds,
         processor_seconds=processor_seconds,
-        losses=[loss if math.isfinite(loss) else None for loss in backend.losses()],  # JSON has no word for the rest
+        losses=[finite(loss) for loss in backend.losses()],
     )
     return seconds
 
@@ -89,4 +89,9 @@ def evaluate(backend: Backend, source: Iterator[Batch], job: Job, log: EventLog)
         start = time.perf_counter()
         result = backend.evaluate(batch)
         seconds = time.perf_counter() - start
-        log.write("evaluation", images=result.images, loss=result.loss, correct=result.correct, seconds=seconds)
+        log.write("evaluation", images=result.images, loss=finite(result.loss), correct=result.correct, seconds=seconds)
+
+
+def finite(loss: float) -> Optional[float]:
+    """The loss, or None where training has diverged: JSON has no word for NaN."""
+    return loss if math.isfinite(loss) else None

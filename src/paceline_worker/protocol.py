@@ -83,8 +83,8 @@ class EventLog:
         self._descriptor = os.open(str(self.path), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def write(self, event: str, **facts: Any) -> None:
-        line = json.dumps({"event": event, "time": time.time(), "phase": self.phase, **facts})
-        os.write(self._descriptor, line.encode() + b"\n")
+        line = json.dumps({"event": event, "time": time.time(), "phase": self.phase, **facts}, ensure_ascii=False)
+        os.write(self._descriptor, line.encode(errors="replace") + b"\n")  # half a surrogate pair is no JSON
 
     def enter(self, phase: str, **facts: Any) -> None:
         """Begin a phase: what comes next, and what goes wrong next, belongs to it."""

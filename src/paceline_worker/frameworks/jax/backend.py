@@ -167,12 +167,12 @@ class FrameworkBackend(Backend):
     def gradients(self, batch: Batch) -> Weights:
         arguments = self._trained, self._velocity, self._running, self._fixed()
         gradients, *_ = self._gradients(*arguments, *batch)
-        return {name: np.asarray(value) for name, value in gradients.items()}
+        return {name: np.array(value) for name, value in gradients.items()}
 
     def read_weights(self) -> Weights:
         running = {name: value.mean(0) for name, value in self._running.items()}
         arrays = {**self._trained, **running, **self._frozen}
-        return {name: np.asarray(arrays[name]) for name in self._parameters}
+        return {name: np.array(arrays[name]) for name in self._parameters}
 
     def write_weights(self, weights: Weights) -> None:
         every, shard = self._sharding(), self._sharding(AXIS)

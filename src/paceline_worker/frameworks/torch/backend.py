@@ -47,7 +47,10 @@ class FrameworkBackend(Backend):
         }
 
     def build(self, graph: Graph, weights: Weights) -> None:
-        self._graph, self._roles = graph, {name: p.role for name, p in graph.parameters().items()}
+        parameters = graph.parameters()
+        self._graph, self._roles = graph, {name: parameter.role for name, parameter in parameters.items()}
+        self._trained = [name for name, parameter in parameters.items() if parameter.kind == "trainable"]
+        self._running = [name for name, parameter in parameters.items() if parameter.kind == "running"]
         model = builder.build(graph).to(self._device, memory_format=torch.channels_last)
         self._tensors = builder.tensors(graph, model)
         self._model: nn.Module = self._replicate(model)
@@ -66,18 +69,16 @@ class FrameworkBackend(Backend):
             static_graph=True,
         )
 
-    def _optimizer_for(self) -> torch.optim.Optimizer:
-        recipe, parameters = self._job.recipe, self._graph.parameters()
-        trained = [name for name, parameter in parameters.items() if parameter.kind == "trainable"]
+    def _new_optimizer(self) -> torch.optim.Optimizer:
+        recipe = self._job.recipe
+        decayed = [name for name in self._trained if self._roles[name] in recipe.decayed]
+        plain = [name for name in self._trained if name not in decayed]
         groups = [
-            {
-                "params": [self._tensors[name] for name in trained if (self._roles[name] in recipe.decayed) is decayed],
-                **more,
-            }
-            for decayed, more in ((True, {"weight_decay": recipe.weight_decay}), (False, {"weight_decay": 0.0}))
+            {"params": [self._tensors[name] for name in names], "weight_decay": decay}
+            for names, decay in ((decayed, recipe.weight_decay), (plain, 0.0))
+            if names
         ]
-        filled = [group for group in groups if group["params"]]
-        return torch.optim.SGD(filled, lr=recipe.learning_rate, momentum=recipe.momentum, fused=True)
+        return torch.optim.SGD(groups, lr=recipe.learning_rate, momentum=recipe.momentum, fused=True)
 
     def to_host(self, images: Array, labels: Array) -> Batch:
         host = torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(labels)  # channels last already: no copy
@@ -123,11 +124,14 @@ class FrameworkBackend(Backend):
 
     def evaluate(self, batch: Batch) -> Evaluation:
         images, labels = batch
+        kept = {name: self._tensors[name].clone() for name in self._running}
+        self._copy({name: self._averaged(tensor) for name, tensor in kept.items()})
         self._model.eval()
         with torch.inference_mode(), self._precision():
             logits = self._model(images)[0]
             loss = cross_entropy(logits, labels, reduction="sum")
         self._model.train()
+        self._copy(kept)
         return Evaluation(len(labels), float(loss), int((logits.argmax(1) == labels).sum()))
 
     def gradients(self, batch: Batch) -> Weights:
@@ -135,18 +139,15 @@ class FrameworkBackend(Backend):
             name: tensor.clone() for name, tensor in self._tensors.items()
         }  # a forward pass moves running statistics
         self._loss(*batch).backward()
-        trained = [name for name, parameter in self._graph.parameters().items() if parameter.kind == "trainable"]
-        gradients = {name: builder.to_neutral(self._roles[name], self._tensors[name].grad) for name in trained}
+        gradients = {name: builder.to_neutral(self._roles[name], self._tensors[name].grad) for name in self._trained}
         self._optimizer.zero_grad()
         self._copy(kept)
         return gradients
 
     def read_weights(self) -> Weights:
-        kinds = {name: parameter.kind for name, parameter in self._graph.parameters().items()}
-        return {
-            name: builder.to_neutral(self._roles[name], self._averaged(tensor) if kinds[name] == "running" else tensor)
-            for name, tensor in self._tensors.items()
-        }
+        averaged = {name: self._averaged(self._tensors[name]) for name in self._running}
+        tensors = {**self._tensors, **averaged}
+        return {name: builder.to_neutral(self._roles[name], tensor) for name, tensor in tensors.items()}
 
     def _averaged(self, tensor: torch.Tensor) -> torch.Tensor:
         if self._place.size == 1:
@@ -157,7 +158,7 @@ class FrameworkBackend(Backend):
 
     def write_weights(self, weights: Weights) -> None:
         self._copy({name: builder.from_neutral(self._roles[name], value) for name, value in weights.items()})
-        self._optimizer = self._optimizer_for()
+        self._optimizer = self._new_optimizer()
 
     @torch.no_grad()
     def _copy(self, values: Dict[str, torch.Tensor]) -> None:

@@ -75,7 +75,8 @@ class BiasedBatchNorm(nn.BatchNorm2d):
         before = self.running_var.clone()
         output = super().forward(input)
         count = input.numel() / input.shape[1]
-        self.running_var.sub_((self.running_var - (1 - self.momentum) * before) / count)
+        excess = (self.running_var - (1 - self.momentum) * before) / count
+        self.running_var.data.sub_(excess)  # behind autograd's back, which holds on to this tensor but reads it no more
         return output
 
     def _check_input_dim(self, input: torch.Tensor) -> None:
@@ -171,7 +172,9 @@ def tensors(graph: Graph, model: nn.Module) -> Dict[str, torch.Tensor]:
 
 def to_neutral(role: str, tensor: torch.Tensor) -> Array:
     array = tensor.detach().float().cpu().numpy()
-    return np.ascontiguousarray(array.transpose(np.argsort(TO_TORCH[role])) if role in TO_TORCH else array)
+    return np.array(
+        array.transpose(np.argsort(TO_TORCH[role])) if role in TO_TORCH else array
+    )  # training goes on below
 
 
 def from_neutral(role: str, array: Array) -> torch.Tensor:

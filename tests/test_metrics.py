@@ -1,0 +1,369 @@
+"""Every number of a table, worked out by hand from raw blocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from paceline.events import AnyEvent
+from paceline.metrics import Row, table_rows
+from paceline.plan import Cell
+from paceline.stats import Estimate
+from paceline.store import Store
+from tests.made_events import block, entered, evaluated, finished
+from tests.made_runs import CELL, FAILED, OK, Ranks, begin_run, cell, on_devices, record, save_plan, save_run, trained
+
+MEBIBYTE = 2**20
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "results")
+
+
+def only_row(store: Store, of: Cell, *runs: Ranks) -> Row:
+    """The row of a cell with these runs."""
+    measure(store, of, *runs)
+    save_plan(store, {of: keys(of, len(runs))})
+    (row,) = table_rows(store, {})
+    return row
+
+
+def measure(store: Store, of: Cell, *runs: Ranks) -> None:
+    for repeat, ranks in enumerate(runs):
+        key = keys(of, len(runs))[repeat]
+        save_run(store, record(f"{key} {repeat}", key, of, repeat=repeat), ranks)
+
+
+def keys(of: Cell, count: int) -> list[str]:
+    return [f"{hash(of):x}-{repeat}" for repeat in range(count)]
+
+
+def rows_of(store: Store, speeds: dict[Cell, Sequence[float]]) -> list[Row]:
+    """Rows of a plan whose runs trained so many images in a second."""
+    for one, values in speeds.items():
+        measure(store, one, *([trained(round(100 * speed), 100.0)] for speed in values))
+    save_plan(store, {one: keys(one, len(values)) for one, values in speeds.items()})
+    return table_rows(store, {})
+
+
+def memory_events(idle: int, peak: int) -> list[AnyEvent]:
+    return [
+        entered("build", idle_memory_bytes=idle * MEBIBYTE),
+        block("train", 1.0, 10),
+        entered("evaluate", peak_memory_bytes=peak * MEBIBYTE),
+        finished(),
+    ]
+
+
+def measure_gpus(store: Store, of: Cell, used_mib: list[tuple[int, int]]) -> None:
+    """A run with samples of two GPUs, the first from before it was started."""
+    (key,) = keys(of, 1)
+    folder = begin_run(store, record(key, key, of), [memory_events(1, 999)])
+    samples = [{"gpus": [{"memory_bytes": mib * MEBIBYTE} for mib in both]} for both in used_mib]
+    (folder / "monitor.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    store.finish_run(folder, OK)
+
+
+def test_images_per_second_are_totals_over_totals(store: Store) -> None:
+    row = only_row(store, CELL, [[block("train", 1.0, 100), block("train", 4.0, 100)]])
+    assert row.images_per_second == Estimate(40.0)  # 200 images in 5 s, not the mean of 100 and 25
+    assert row.seconds == 5.0
+
+
+def test_slowest_rank_sets_the_time_of_each_block(store: Store) -> None:
+    first = [block("train", 1.0, 50), block("train", 3.0, 50)]
+    second = [block("train", 2.0, 50), block("train", 1.0, 50)]
+    row = only_row(store, on_devices(2), [first, second])
+    assert row.seconds == 5.0  # 2 s, then 3 s: no rank took as long, but they wait for each other
+    assert row.images_per_second == Estimate(40.0)  # 200 images
+
+
+def test_only_training_counts(store: Store) -> None:
+    ranks: Ranks = [
+        [
+            entered("compile"),
+            block("compile", 9.0, 10),
+            entered("warmup"),
+            block("warmup", 5.0, 1000),
+            block("warmup", 4.0, 1000),
+            entered("train"),
+            block("train", 2.0, 100),
+            block("train", 2.0, 60),
+            entered("evaluate"),
+            evaluated(5000, 7.0),
+            finished(),
+        ]
+    ]
+    row = only_row(store, CELL, ranks)
+    assert row.images_per_second == Estimate(40.0)  # 160 images in 4 s
+    assert row.seconds == 4.0
+
+
+def test_first_step_is_that_of_the_slowest_rank(store: Store) -> None:
+    later = [block("warmup", 9.0, 50), block("train", 1.0, 10)]
+    ranks = [[block("compile", 2.0, 5), *later], [block("compile", 2.5, 5), *later]]
+    assert only_row(store, on_devices(2), ranks).first_step_seconds == 2.5
+
+
+def test_processor_time_is_that_of_all_ranks_together(store: Store) -> None:
+    busy = [block("warmup", 1.0, 10, processor_seconds=50.0), block("train", 1.0, 60, processor_seconds=1.5)]
+    idle = [block("warmup", 1.0, 10, processor_seconds=50.0), block("train", 1.0, 60, processor_seconds=0.5)]
+    assert only_row(store, on_devices(2), [busy, idle]).images_per_processor_second == 60.0  # 120 images in 2 s
+
+
+@pytest.mark.parametrize(("workload", "seconds"), [("cifar10-conv", 1250.0), ("mnist-mlp", 1500.0)])
+def test_epoch_takes_its_images_divided_by_the_speed(store: Store, workload: str, seconds: float) -> None:
+    row = only_row(store, cell(workload=workload), [trained(80, 2.0)])
+    assert row.seconds_per_epoch == seconds  # 50,000 and 60,000 images at 40 a second
+
+
+def test_numbers_of_a_cell_are_medians_of_its_runs(store: Store) -> None:
+    runs: list[Ranks] = [
+        [[block("compile", 9.0, 1), block("train", 1.0, 100)]],
+        [[block("compile", 3.0, 1), block("train", 2.0, 100)]],
+        [[block("compile", 4.0, 1), block("train", 4.0, 100)]],
+    ]
+    row = only_row(store, CELL, *runs)
+    assert row.images_per_second == Estimate(50.0, 25.0, 100.0)
+    assert (row.seconds, row.first_step_seconds, row.repeats) == (2.0, 4.0, 3)
+    assert row.seconds_per_epoch == 1000.0  # from the median speed
+
+
+def test_row_says_what_was_measured(store: Store) -> None:
+    measured = on_devices(2, workload="mnist-mlp", batch_size=64, steps=30, learning_rate=0.2, oversubscribed=True)
+    row = only_row(store, measured, [trained(10, 1.0), trained(10, 1.0)])
+    said = (row.workload, row.framework, row.devices, row.update, row.data, row.precision, row.scaling_kind)
+    assert said == ("mnist-mlp", "fake", "2xcpu", "replicated", "fake:device", "float32", "strong")
+    assert (row.device_count, row.batch_size, row.steps, row.learning_rate, row.cores_per_device) == (2, 64, 30, 0.2, 1)
+    assert (row.framework_version, row.parameters, row.marks) == ("2.4.6", 109_386, ("oversubscribed",))
+
+
+def test_runs_are_listed_by_repeat(store: Store) -> None:
+    save_plan(store, {CELL: ["first", "second"]})
+    save_run(store, record("20250101-000001-aaaaaa", "second", repeat=1), [trained(10, 1.0)])
+    save_run(store, record("20250101-000002-bbbbbb", "first", repeat=0), [trained(10, 1.0)])
+    (row,) = table_rows(store, {})
+    assert row.runs == ("20250101-000002-bbbbbb", "20250101-000001-aaaaaa")
+
+
+def test_strong_scaling_compares_equal_batches(store: Store) -> None:
+    one, two, four = rows_of(store, {CELL: [100], on_devices(2): [180], on_devices(4): [200]})
+    assert [row.scaling_kind for row in (one, two, four)] == ["strong"] * 3
+    assert [row.scaling for row in (one, two, four)] == [1.0, 1.8, 2.0]
+    assert [row.efficiency for row in (one, two, four)] == [1.0, 0.9, 0.5]
+
+
+def test_weak_scaling_compares_equal_shares(store: Store) -> None:
+    one = cell(scaling="weak", batch_size=100)
+    two = on_devices(2, scaling="weak", batch_size=200)
+    four = on_devices(4, scaling="weak", batch_size=400, steps=3)  # fewer steps: an epoch has fewer there
+    rows = rows_of(store, {one: [100], two: [180], four: [300]})
+    assert [(row.scaling_kind, row.scaling, row.efficiency) for row in rows] == [
+        ("weak", 1.0, 1.0),
+        ("weak", 1.8, 0.9),
+        ("weak", 3.0, 0.75),
+    ]
+
+
+def test_each_batch_size_has_its_own_base(store: Store) -> None:
+    speeds: dict[Cell, Sequence[float]] = {
+        cell(batch_size=64): [50],
+        on_devices(2, batch_size=64): [80],
+        cell(batch_size=128): [100],
+        on_devices(2, batch_size=128): [190],
+    }
+    assert [row.scaling for row in rows_of(store, speeds)] == [1.0, 1.6, 1.0, 1.9]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"batch_size": 64},
+        {"framework": "torch"},
+        {"workload": "mnist-mlp"},
+        {"data": "fake:host"},
+        {"precision": "bfloat16"},
+        {"warmup": 3},
+        {"scaling": "weak"},  # the same batch, but said to be something else
+        {"cores": ((0, 1),)},  # twice the cores: two devices would not be twice as much
+        {"devices": "2xcpu", "cores": ((0,), (1,)), "steps": 5},  # not one device
+    ],
+    ids=str,
+)
+def test_other_training_is_no_base(store: Store, other: dict[str, Any]) -> None:
+    *_, row = rows_of(store, {cell(**other): [100], on_devices(2): [180]})
+    assert (row.scaling, row.scaling_interval, row.efficiency) == (None, None, None)
+
+
+def test_gpus_are_not_compared_with_processors(store: Store) -> None:
+    gpus = cell(devices="cuda:0+cuda:1", framework="torch", cores=((0,), (1,)))
+    measure(store, cell(framework="torch"), [trained(100, 1.0)])
+    measure_gpus(store, gpus, [(0, 0), (10, 10)])
+    save_plan(store, {cell(framework="torch"): keys(cell(framework="torch"), 1), gpus: keys(gpus, 1)})
+    on_cpu, on_gpus = table_rows(store, {})
+    assert (on_cpu.scaling, on_gpus.scaling) == (1.0, None)
+    assert on_gpus.images_per_second is not None
+
+
+def test_base_that_has_no_number_gives_no_scaling(store: Store) -> None:
+    measure(store, on_devices(2), [trained(100, 1.0)])
+    save_plan(store, {CELL: ["never run"], on_devices(2): keys(on_devices(2), 1)})
+    assert [(row.scaling, row.efficiency) for row in table_rows(store, {})] == [(None, None), (None, None)]
+
+
+def test_scaling_is_that_of_medians_with_an_interval_from_both(store: Store) -> None:
+    one, two = rows_of(store, {CELL: [100, 100], on_devices(2): [160, 200]})
+    assert (two.scaling, two.scaling_interval) == (1.8, (1.6, 2.0))
+    assert one.scaling_interval is None  # it is its own base
+    assert two.efficiency == 0.9
+
+
+def test_memory_is_peak_minus_idle_of_each_device(store: Store) -> None:
+    row = only_row(store, on_devices(2), [memory_events(50, 80), memory_events(60, 75)])
+    assert row.peak_memory_mib == (30.0, 15.0)
+    assert row.memory_of == "device"
+
+
+def test_memory_is_the_median_of_runs_device_by_device(store: Store) -> None:
+    runs: list[Ranks] = [
+        [memory_events(50, 80), memory_events(50, 51)],  # 30 and 1
+        [memory_events(40, 50), memory_events(50, 53)],  # 10 and 3
+        [memory_events(50, 70), memory_events(50, 52)],  # 20 and 2
+    ]
+    assert only_row(store, on_devices(2), *runs).peak_memory_mib == (20.0, 2.0)
+
+
+def test_memory_that_nobody_told_is_missing(store: Store) -> None:
+    assert only_row(store, CELL, [trained(10, 1.0)]).peak_memory_mib == ()
+
+
+@pytest.mark.parametrize(("devices", "belongs_to"), [(1, "device"), (2, "all devices")])
+def test_memory_of_one_process_for_all_devices_is_said_to_be_that(store: Store, devices: int, belongs_to: str) -> None:
+    row = only_row(store, on_devices(devices, framework="jax"), [memory_events(100, 130)])
+    assert (row.peak_memory_mib, row.memory_of) == ((30.0,), belongs_to)
+
+
+def test_memory_of_a_gpu_is_the_drivers(store: Store) -> None:
+    second_gpu = cell(framework="torch", devices="cuda:1")
+    measure_gpus(store, second_gpu, [(500, 20), (500, 300), (900, 220)])
+    save_plan(store, {second_gpu: keys(second_gpu, 1)})
+    (row,) = table_rows(store, {})
+    assert row.peak_memory_mib == (280.0,)  # 300 - 20, and nothing of the first GPU
+
+
+def test_steady_cell_is_ok(store: Store) -> None:
+    (row,) = rows_of(store, {CELL: [100, 101, 102]})
+    assert (row.status, row.reason) == ("ok", None)
+
+
+def test_cell_with_a_wide_interval_is_noisy(store: Store) -> None:
+    (row,) = rows_of(store, {CELL: [100, 120]})
+    assert (row.status, row.reason) == ("noisy", None)
+    assert row.images_per_second == Estimate(110.0, 100.0, 120.0)  # 20 is more than a tenth of 110
+
+
+def test_cell_whose_runs_all_failed_says_why(store: Store) -> None:
+    save_plan(store, {CELL: ["one", "two"]})
+    save_run(store, record("a", "one"), [[entered("start")]], FAILED)
+    save_run(store, record("b", "two"), [[entered("start")]], FAILED)
+    (row,) = table_rows(store, {})
+    assert (row.status, row.reason) == ("failed", "crash in train: killed by SIGSEGV")
+    assert (row.repeats, row.images_per_second, row.seconds_per_epoch, row.scaling) == (0, None, None, None)
+    assert row.runs == ("a", "b")
+
+
+def test_cell_that_failed_in_part_says_how_often_and_keeps_its_numbers(store: Store) -> None:
+    save_plan(store, {CELL: ["one", "two", "three"]})
+    save_run(store, record("a", "one", repeat=0), [trained(100, 2.0)])
+    save_run(store, record("b", "two", repeat=1), [trained(999, 1.0)], FAILED)  # what it measured does not count
+    save_run(store, record("c", "three", repeat=2), [trained(100, 2.0)])
+    (row,) = table_rows(store, {})
+    assert (row.status, row.reason) == ("failed", "1 of 3 runs: crash in train: killed by SIGSEGV")
+    assert (row.repeats, row.images_per_second) == (2, Estimate(50.0, 50.0, 50.0))
+
+
+def test_skipped_cell_has_its_reason_and_no_numbers(store: Store) -> None:
+    save_plan(store, {}, skips={cell(precision="bfloat16"): "fake has no bfloat16, only float32"})
+    (row,) = table_rows(store, {})
+    assert (row.status, row.reason) == ("skipped", "fake has no bfloat16, only float32")
+    assert (row.repeats, row.runs, row.images_per_second, row.framework_version) == (0, (), None, None)
+
+
+def test_cell_that_was_cut_off_is_not_run(store: Store) -> None:
+    save_plan(store, {CELL: ["one", "two", "three"], on_devices(2): ["four"]})
+    save_run(store, record("a", "one"), [trained(100, 2.0)])
+    begun, untouched = table_rows(store, {})
+    assert (begun.status, begun.reason) == ("not run", "1 of 3 runs are done; the same command goes on")
+    assert begun.images_per_second == Estimate(50.0)
+    assert (untouched.status, untouched.reason) == ("not run", "0 of 1 runs are done; the same command goes on")
+
+
+def test_no_cell_of_a_plan_is_missing_from_its_table(store: Store) -> None:
+    skipped, failing, waiting = cell(precision="bfloat16"), cell(batch_size=7), cell(batch_size=8)
+    save_run(store, record("a", "good"), [trained(100, 2.0)])
+    save_run(store, record("b", "bad", failing), [[]], FAILED)
+    save_plan(store, {CELL: ["good"], failing: ["bad"], waiting: ["later"]}, skips={skipped: "cannot"})
+    assert [row.status for row in table_rows(store, {})] == ["ok", "failed", "not run", "skipped"]
+
+
+def test_runs_of_earlier_plans_count(store: Store) -> None:
+    save_run(store, record("a", "one"), [trained(100, 2.0)])
+    save_plan(store, {CELL: ["one"]})
+    save_plan(store, {CELL: ["one", "two"]})
+    save_run(store, record("b", "two", repeat=1), [trained(100, 2.0)])
+    (row,) = table_rows(store, {})
+    assert (row.status, row.repeats) == ("ok", 2)
+
+
+def test_empty_store_has_no_rows(store: Store) -> None:
+    assert table_rows(store, {}) == []
+    assert table_rows(store, {"workload": "cifar10-conv"}) == []
+
+
+@pytest.fixture
+def three_plans(store: Store) -> Store:
+    """Nightly, weekly and nightly again, each with a cell or two."""
+    save_plan(store, {CELL: ["old"], cell(framework="jax"): ["jax"]}, suite="nightly")
+    save_plan(store, {cell(workload="mnist-mlp"): ["mnist"]}, suite="weekly")
+    save_plan(store, {CELL: ["new", "newer"], on_devices(2): ["two"]}, suite="nightly")
+    return store
+
+
+@pytest.mark.parametrize(
+    ("filters", "chosen"),
+    [
+        ({}, [("cifar10-conv", "fake", "1xcpu"), ("cifar10-conv", "fake", "2xcpu")]),
+        ({"suite": None, "workload": None}, [("cifar10-conv", "fake", "1xcpu"), ("cifar10-conv", "fake", "2xcpu")]),
+        ({"suite": "weekly"}, [("mnist-mlp", "fake", "1xcpu")]),
+        ({"workload": "mnist-mlp"}, [("mnist-mlp", "fake", "1xcpu")]),
+        ({"framework": "jax"}, [("cifar10-conv", "jax", "1xcpu")]),
+        ({"framework": "jax,torch"}, [("cifar10-conv", "jax", "1xcpu")]),
+        ({"devices": "2xcpu", "workload": "cifar10-conv"}, [("cifar10-conv", "fake", "2xcpu")]),
+        ({"devices": "2xcpu", "workload": "mnist-mlp"}, []),
+        ({"suite": "weekly", "framework": "jax"}, []),
+        ({"suite": "monthly"}, []),
+        ({"data": "fake:host"}, []),
+    ],
+    ids=str,
+)
+def test_table_is_that_of_the_last_plan_or_of_the_filters(
+    three_plans: Store, filters: dict[str, str | None], chosen: list[tuple[str, str, str]]
+) -> None:
+    rows = table_rows(three_plans, filters)
+    assert [(row.workload, row.framework, row.devices) for row in rows] == chosen
+
+
+def test_cell_of_several_plans_is_that_of_the_newest(three_plans: Store) -> None:
+    (row,) = table_rows(three_plans, {"framework": "fake", "devices": "1xcpu", "workload": "cifar10-conv"})
+    assert row.reason == "0 of 2 runs are done; the same command goes on"  # the newer plan wants two
+
+
+def test_row_survives_json(store: Store) -> None:
+    row = only_row(store, on_devices(2), [memory_events(50, 80), memory_events(60, 75)])
+    assert msgspec.json.decode(msgspec.json.encode(row), type=Row) == row

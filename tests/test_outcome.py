@@ -1,0 +1,253 @@
+"""What a run came to, from what its ranks wrote and how its processes ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from paceline.events import AnyEvent, EventFile
+from paceline.outcome import Outcome, judge
+from paceline.worker import LOG_FILE, Ending
+from tests.made_events import block, entered, failed, finished, written
+
+WENT_WELL = Ending("exited", "", (0,))
+TRAINING = (entered("start"), entered("build"), entered("train"), block("train", 1.0, 10))
+COMPLETE = (*TRAINING, entered("finish"), finished())
+RESET = "[../gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:4321"
+
+
+def ranks(folder: Path, *events: tuple[AnyEvent, ...], printed: bytes = b"") -> list[EventFile]:
+    """A file for each rank, and the log of them all."""
+    (folder / LOG_FILE).write_bytes(printed)
+    return [written(folder / f"events-{rank}.jsonl", *lines) for rank, lines in enumerate(events)]
+
+
+def outcome(files: list[EventFile], ending: Ending, *, memory_ran_out: bool = False) -> Outcome:
+    return judge(files, ending, 12.5, files[0].path.with_name(LOG_FILE), memory_ran_out=memory_ran_out)
+
+
+def cause(
+    files: list[EventFile], ending: Ending, *, memory_ran_out: bool = False
+) -> tuple[str, str | None, str | None]:
+    found = outcome(files, ending, memory_ran_out=memory_ran_out)
+    assert found.status == "failed"
+    return found.phase, found.kind, found.message
+
+
+def test_run_that_finished_is_ok(tmp_path: Path) -> None:
+    assert outcome(ranks(tmp_path, COMPLETE), WENT_WELL) == Outcome(
+        status="ok", phase="finish", kind=None, message=None, log_end=None, exit_codes=(0,), seconds=12.5
+    )
+    assert outcome(ranks(tmp_path, COMPLETE, COMPLETE), WENT_WELL).status == "ok"
+
+
+def test_exception_is_an_error_with_its_message_in_its_phase(tmp_path: Path) -> None:
+    broken = (entered("start"), entered("build"), failed("ValueError", "no\n  such layer", phase="build"))
+    found = outcome(ranks(tmp_path, broken, printed=b"building\noops\n"), Ending("exited", "rank 0 failed", (1,)))
+    assert found == Outcome(
+        status="failed",
+        phase="build",
+        kind="error",
+        message="ValueError: no such layer",  # one line
+        log_end="building\noops",
+        exit_codes=(1,),
+        seconds=12.5,
+    )
+
+
+def test_long_message_is_cut(tmp_path: Path) -> None:
+    _, _, message = cause(ranks(tmp_path, (failed("E", "x" * 1000),)), Ending("exited", "", (1,)))
+    assert message == "E: " + "x" * 296 + "…"
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB."),
+        ("XlaRuntimeError", "RESOURCE_EXHAUSTED: Out of memory allocating 123 bytes."),
+        ("MemoryError", ""),
+        ("_ArrayMemoryError", "Unable to allocate 128. MiB for an array with shape (16777216,)"),
+        ("RuntimeError", "std::bad_alloc"),
+        ("RuntimeError", "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory"),
+        ("OSError", "[Errno 12] Cannot allocate memory"),
+    ],
+)
+def test_memory_that_ran_out_is_known_by_the_message(tmp_path: Path, kind: str, message: str) -> None:
+    phase, found, text = cause(ranks(tmp_path, (*TRAINING, failed(kind, message))), Ending("exited", "", (1,)))
+    assert (phase, found) == ("train", "out of memory")
+    assert text == f"{kind}: {message}".strip()
+
+
+def test_memory_that_ran_out_is_known_by_the_kernel(tmp_path: Path) -> None:
+    killed = Ending("exited", "rank 0 (process 7) is gone", (-9,))
+    assert cause(ranks(tmp_path, TRAINING), killed, memory_ran_out=True) == (
+        "train",
+        "out of memory",
+        "the system ended a process because memory ran out",
+    )
+
+
+def test_memory_that_ran_out_explains_a_lost_rank(tmp_path: Path) -> None:
+    files = ranks(tmp_path, (*TRAINING, failed("RuntimeError", RESET)), TRAINING)
+    _, kind, _ = cause(files, Ending("trouble", "rank 1 (process 7) is gone", (1, -9)), memory_ran_out=True)
+    assert kind == "out of memory"
+
+
+def test_memory_that_ran_out_elsewhere_does_no_harm(tmp_path: Path) -> None:
+    # The kernel counts for the whole machine: some other program may have been ended.
+    assert outcome(ranks(tmp_path, COMPLETE), WENT_WELL, memory_ran_out=True).status == "ok"
+
+
+@pytest.mark.parametrize(("code", "name"), [(-9, "SIGKILL"), (-11, "SIGSEGV"), (-6, "SIGABRT"), (-7, "SIGBUS")])
+def test_worker_that_was_killed_has_crashed(tmp_path: Path, code: int, name: str) -> None:
+    assert cause(ranks(tmp_path, TRAINING), Ending("exited", "", (code,))) == ("train", "crash", f"killed by {name}")
+
+
+def test_signal_without_a_name_is_told_by_its_number(tmp_path: Path) -> None:
+    assert cause(ranks(tmp_path, TRAINING), Ending("exited", "", (-40,))) == ("train", "crash", "killed by signal 40")
+
+
+def test_worker_that_left_early_has_crashed_even_with_exit_code_0(tmp_path: Path) -> None:
+    assert cause(ranks(tmp_path, TRAINING), WENT_WELL) == (
+        "train",
+        "crash",
+        "ended with exit code 0 before it had finished",
+    )
+
+
+def test_worker_that_never_wrote_a_word_has_crashed_in_its_start(tmp_path: Path) -> None:
+    never = ranks(tmp_path, ())
+    assert cause(never, Ending("exited", "", (1,))) == (
+        "start",
+        "crash",
+        "ended with exit code 1 before it had finished",
+    )
+
+
+def test_stopped_worker_has_crashed_as_it_was_seen(tmp_path: Path) -> None:
+    stopped = Ending("trouble", "rank 0 (process 7) is stopped", (None,))
+    assert cause(ranks(tmp_path, TRAINING), stopped) == ("train", "crash", "rank 0 (process 7) is stopped")
+
+
+def test_run_that_takes_too_long_is_a_timeout(tmp_path: Path) -> None:
+    ending = Ending("timeout", "no end after 60 s", (None,))
+    assert cause(ranks(tmp_path, TRAINING), ending) == ("train", "timeout", "no end after 60 s")
+
+
+def test_timeout_comes_before_all_that_followed_from_it(tmp_path: Path) -> None:
+    files = ranks(tmp_path, (*TRAINING, failed("RuntimeError", "Timed out waiting 1800000ms")), TRAINING)
+    _, kind, _ = cause(files, Ending("timeout", "no end after 60 s", (1, None)), memory_ran_out=True)
+    assert kind == "timeout"
+
+
+def test_phase_is_that_of_the_rank_that_got_least_far(tmp_path: Path) -> None:
+    files = ranks(tmp_path, TRAINING, (entered("start"), entered("build")))
+    phase, kind, _ = cause(files, Ending("trouble", "rank 1 (process 7) is gone", (None, -11)))
+    assert (phase, kind) == ("build", "lost rank")
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        "Connection reset by peer",
+        RESET,
+        "Socket Timeout",
+        "Timed out waiting 300000ms for recv operation to complete",
+        "NCCL error: remote process exited or there was a network error",
+    ],
+)
+def test_rank_that_fell_silent_is_lost_when_its_peers_miss_it(tmp_path: Path, echo: str) -> None:
+    files = ranks(tmp_path, (*TRAINING, failed("RuntimeError", echo)), TRAINING)
+    ending = Ending("exited", "rank 1 (process 7) is gone", (1, -9))
+    assert cause(files, ending) == ("train", "lost rank", "rank 1 (process 7) is gone")
+
+
+def test_lost_rank_is_named_even_when_nobody_saw_it_go(tmp_path: Path) -> None:
+    files = ranks(tmp_path, (*TRAINING, failed("RuntimeError", "Connection reset by peer")), TRAINING)
+    assert cause(files, Ending("exited", "", (1, 1)))[1:] == ("lost rank", "rank 1 ended without a word")
+
+
+def test_ranks_that_all_miss_each_other_are_a_lost_rank(tmp_path: Path) -> None:
+    missing = failed("RuntimeError", "Connection reset by peer")
+    files = ranks(tmp_path, (*TRAINING, missing), (*TRAINING, missing))
+    assert cause(files, Ending("exited", "rank 0 failed", (1, 1))) == ("train", "lost rank", "rank 0 failed")
+
+
+def test_ranks_that_all_miss_each_other_have_a_message_even_when_nobody_saw_it(tmp_path: Path) -> None:
+    missing = failed("RuntimeError", "Connection reset by peer", time=5.0)
+    files = ranks(tmp_path, (*TRAINING, missing), (*TRAINING, missing))
+    _, kind, message = cause(files, Ending("exited", "", (1, 1)))
+    assert kind == "lost rank"
+    assert message == "RuntimeError: Connection reset by peer"
+
+
+def test_exception_wins_over_its_echo_in_other_ranks(tmp_path: Path) -> None:
+    files = ranks(
+        tmp_path,
+        (*TRAINING, failed("RuntimeError", "Connection reset by peer", time=8.0)),  # it lost patience first
+        (*TRAINING, failed("ValueError", "loss is not finite", phase="evaluate", time=9.0)),
+        TRAINING,
+    )
+    found = outcome(files, Ending("exited", "rank 0 failed", (1, 1, -15)))
+    assert (found.kind, found.message) == ("error", "ValueError: loss is not finite")
+
+
+def test_phase_belongs_to_the_exception_that_is_named(tmp_path: Path) -> None:
+    files = ranks(
+        tmp_path,
+        (*TRAINING, failed("RuntimeError", "Connection reset by peer", phase="train", time=8.0)),
+        (*TRAINING, failed("ValueError", "loss is not finite", phase="evaluate", time=9.0)),
+    )
+    phase, _, message = cause(files, Ending("exited", "", (1, 1)))
+    assert (phase, message) == ("evaluate", "ValueError: loss is not finite")
+
+
+def test_first_of_two_exceptions_is_the_cause(tmp_path: Path) -> None:
+    files = ranks(
+        tmp_path,
+        (*TRAINING, failed("KeyError", "second", phase="evaluate", time=9.0)),
+        (*TRAINING, failed("ValueError", "first", phase="train", time=8.0)),
+    )
+    assert cause(files, Ending("exited", "", (1, 1))) == ("train", "error", "ValueError: first")
+
+
+def test_lonely_worker_that_cannot_reach_something_has_an_error(tmp_path: Path) -> None:
+    # It has no peers, so this is no echo.
+    files = ranks(tmp_path, (*TRAINING, failed("URLError", "Connection refused")))
+    assert cause(files, Ending("exited", "rank 0 failed", (1,))) == ("train", "error", "URLError: Connection refused")
+
+
+def test_rubbish_among_the_events_spoils_the_run(tmp_path: Path) -> None:
+    files = ranks(tmp_path, COMPLETE)
+    files[0].rubbish.append(b"\xff\xfe not an event")
+    assert cause(files, WENT_WELL) == (
+        "finish",
+        "protocol",
+        r"a line among its events is none: b'\xff\xfe not an event'",
+    )
+
+
+def test_long_rubbish_is_cut(tmp_path: Path) -> None:
+    files = ranks(tmp_path, COMPLETE, COMPLETE)
+    files[1].rubbish.append(b"x" * 1000)
+    _, _, message = cause(files, WENT_WELL)
+    assert message == f"a line among its events is none: {b'x' * 60!r}"
+
+
+def test_exception_explains_more_than_rubbish(tmp_path: Path) -> None:
+    files = ranks(tmp_path, (*TRAINING, failed("ValueError", "no")))
+    files[0].rubbish.append(b"rubbish")
+    assert cause(files, Ending("exited", "", (1,)))[1] == "error"
+
+
+def test_log_of_a_failure_is_kept_to_its_last_lines(tmp_path: Path) -> None:
+    lines = [f"line {number}" for number in range(100)]
+    files = ranks(tmp_path, TRAINING, printed="\n".join(lines).encode())
+    assert outcome(files, Ending("exited", "", (-9,))).log_end == "\n".join(lines[80:])
+
+
+def test_log_of_rubbish_is_kept_as_text(tmp_path: Path) -> None:
+    files = ranks(tmp_path, TRAINING, printed=b"x" * 10_000 + b"\xff end")
+    log_end = outcome(files, Ending("exited", "", (-9,))).log_end
+    assert log_end == "x" * 4091 + "\N{REPLACEMENT CHARACTER} end"  # 4096 bytes
