@@ -294,9 +294,9 @@ def test_key_changes_with_the_pins_of_the_framework(monkeypatch: pytest.MonkeyPa
     assert before.isdisjoint(keys())
 
 
-def test_key_changes_with_the_version_of_paceline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_changes_with_the_measuring_code(monkeypatch: pytest.MonkeyPatch) -> None:
     before = keys()
-    monkeypatch.setattr("paceline.plan.version", lambda distribution: "99")
+    monkeypatch.setattr("paceline.plan.code_hash", lambda: "another")
     assert before.isdisjoint(keys())
 
 

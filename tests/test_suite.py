@@ -142,7 +142,7 @@ def test_unknown_key_is_refused_with_the_closest_known(suite_file: WriteSuite, l
 )
 def test_wrong_type_names_its_key(suite_file: WriteSuite, line: str, key: str) -> None:
     path = suite_file(line)
-    with pytest.raises(UserError, match=re.escape(f"{path}: Expected") + rf".* at `\$\.{re.escape(key)}`\.$"):
+    with pytest.raises(UserError, match=re.escape(f"{path}: {key}: expected ") + r"\w+, got \w+\.$"):
         load_suite(path, {})
 
 
@@ -196,7 +196,7 @@ def test_number_at_its_limit_is_taken(key: str, value: Any, taken: Any) -> None:
 def test_suite_without_workload_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "empty.toml"
     path.write_text("")
-    with pytest.raises(UserError, match=re.escape(f"{path}: Object missing required field `workload`.")):
+    with pytest.raises(UserError, match=re.escape(f"{path}: name at least one workload")):
         load_suite(path, {})
 
 
@@ -210,7 +210,7 @@ def test_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"Cannot read the suite .*nowhere\.toml: .*No such file"):
         load_suite(tmp_path / "nowhere.toml", {})
     (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
-    with pytest.raises(UserError, match=r"Cannot read the suite .*latin\.toml: 'utf-8' codec"):
+    with pytest.raises(UserError, match=r"latin\.toml is not TOML: 'utf-8' codec"):
         load_suite(tmp_path / "latin.toml", {})
 
 

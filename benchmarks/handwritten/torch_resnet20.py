@@ -142,8 +142,7 @@ def main() -> None:
     }
     if rank == 0:
         print(json.dumps(result), flush=True)
-    # Gloo's destructor wants a lock whose holder may wait for the interpreter (pytorch/pytorch#56297): leave without it.
-    os._exit(0)
+    os._exit(0)  # Gloo's destructor and its threads can wait for each other for ever: pytorch/pytorch#56297
 
 
 if __name__ == "__main__":

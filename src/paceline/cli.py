@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
-from paceline.errors import UserError, unknown
+from paceline.errors import UserError
 from paceline.home import default_store
 
 app = App(
@@ -20,7 +20,14 @@ app = App(
     suppress_keyboard_interrupt=False,  # `main` says what became of the runs
 )
 EXIT_USER_ERROR, EXIT_FAILED_CELLS, EXIT_INTERRUPTED = 1, 2, 130
-HOPELESS = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EPERM}  # the user's disk, not our bug
+HOPELESS = {
+    errno.ENOSPC,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.EPERM,
+    errno.EFBIG,
+}  # the user's disk, not our bug
 
 
 def main() -> None:
@@ -208,7 +215,7 @@ def install(*frameworks: str) -> None:
 
 
 @app.command(name="list")
-def list_(what: Literal["frameworks", "workloads", "networks"]) -> None:
+def list_(what: Literal["frameworks", "workloads", "networks"] = "frameworks") -> None:
     """List what there is: frameworks, workloads or networks."""
     from paceline import listings
 
@@ -222,6 +229,3 @@ def index(*, store: StoreFlag = None) -> None:
 
     folder = store or default_store()
     print(f"{Store(folder).rebuild()} runs in {folder}")
-
-
-__all__ = ["app", "main", "unknown"]

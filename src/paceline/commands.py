@@ -50,9 +50,11 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
         state = f"skipped: {skips[cell]}" if cell in skips else f"{len(runs)} runs, {todo} to do"
         print(f"{cell_name(cell)}: {state}")
     known = [seconds for run in left if (seconds := store.seconds_of(run)) is not None]
-    unknown = len(left) - len(known)
-    note = f" and {unknown} runs of unknown length" if unknown else ""
-    print(f"{len(plan.cells)} cells, {len(left)} runs to do, about {duration(sum(known))}{note}")
+    about = [f"about {duration(sum(known))}"] if known else []
+    about += (
+        [f"{len(left) - len(known)} of them for the first time, of unknown length"] if len(known) < len(left) else []
+    )
+    print(f"{len(plan.cells)} cells, {', '.join([f'{len(left)} runs to do', *about])}")
 
 
 def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str) -> bool:

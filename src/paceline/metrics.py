@@ -182,16 +182,16 @@ def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
 
 def _scaling(one: Measured, among: list[Measured]) -> Estimate | None:
     """Images/s against the same training on one device."""
+    if one.cell.device_set.count == 1:
+        return Estimate(1.0) if one.good else None
     base = next((other for other in among if _is_base(other.cell, one.cell)), None)
     if base is None:
         return None
-    if base.cell == one.cell:
-        return Estimate(1.0) if one.good else None
     return ratio(one.values("images_per_second"), base.values("images_per_second"))
 
 
 def _is_base(base: Cell, cell: Cell) -> bool:
-    same = ("workload", "framework", "update", "data", "precision", "scaling", "warmup")
+    same = ("workload", "framework", "update", "data", "precision", "scaling", "warmup", "seed", "learning_rate")
     kinds = base.device_set.kind == cell.device_set.kind and len(base.cores[0]) == len(cell.cores[0])
     batch = base.batch_size * (cell.device_set.count if cell.scaling == "weak" else 1) == cell.batch_size
     return (

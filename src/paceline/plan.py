@@ -7,7 +7,6 @@ import itertools
 import math
 import random
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 
 import msgspec
 
@@ -16,6 +15,7 @@ from paceline.errors import UserError, unknown
 from paceline.frameworks import find
 from paceline.machine import Machine
 from paceline.suite import DEFAULT_STEPS, Suite
+from paceline.worker_code import code_hash
 from paceline.workloads import WORKLOADS
 from paceline.workloads.definition import Workload
 from paceline_worker.protocol import Job
@@ -88,19 +88,28 @@ def _cells(suite: Suite, machine: Machine) -> list[Cell]:
     sets = [parse_devices(text) for text in suite.devices]
     for devices in sets:
         check_present(devices, machine)
-    cores_per_device = suite.cores_per_device or _default_cores(sets, machine)
     matrix = itertools.product(
         suite.workload, suite.data, suite.update, suite.precision, _batches(suite), suite.framework, sets
     )
     return [
-        _cell(suite, workload, (data, update, precision), batch, framework, devices, cores_per_device, machine)
+        _cell(
+            suite,
+            workload,
+            (data, update, precision),
+            batch,
+            framework,
+            devices,
+            _cores_per_device(suite, devices, sets, machine),
+            machine,
+        )
         for workload, data, update, precision, batch, framework, devices in matrix
     ]
 
 
-def _default_cores(sets: list[DeviceSet], machine: Machine) -> int:
-    largest = max((devices.count for devices in sets), default=1)
-    return max(1, len(machine.cores) // largest)
+def _cores_per_device(suite: Suite, devices: DeviceSet, sets: list[DeviceSet], machine: Machine) -> int:
+    """As told, or so that the largest CPU set of the plan fits and the smaller ones have no more cores per device."""
+    rivals = [other.count for other in sets if other.kind == "cpu"] if devices.kind == "cpu" else [devices.count]
+    return suite.cores_per_device or max(1, len(machine.cores) // max(rivals))
 
 
 def _batches(suite: Suite) -> list[tuple[str, int | None]]:
@@ -197,13 +206,8 @@ def _round(cells: list[Cell], repeat: int, suite: Suite, machine: Machine) -> li
 
 def run_key(cell: Cell, repeat: int, machine: Machine) -> str:
     """Names what is measured: the cell, the repeat, the framework's pins, the machine and the measuring code."""
-    facts = (
-        msgspec.to_builtins(cell),
-        repeat,
-        find(cell.framework).framework.requirements,
-        machine.id,
-        version("paceline"),
-    )
+    framework = find(cell.framework).framework
+    facts = (msgspec.to_builtins(cell), repeat, msgspec.to_builtins(framework), machine.id, code_hash())
     return hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:16]
 
 

@@ -7,6 +7,7 @@ import json
 import secrets
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
@@ -23,7 +24,6 @@ from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FILE, RUN_FOLDER, Pl
 from paceline_worker.protocol import JOB_FILE, Job
 
 INDEX_FILE = "index.sqlite"
-INDEX_VERSION = 1  # of schema.sql; another one is rebuilt
 
 
 @dataclass(frozen=True)
@@ -107,16 +107,16 @@ class Store:
             with contextlib.closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as index:
                 index.row_factory = sqlite3.Row
                 index.execute("BEGIN IMMEDIATE")
-                if index.execute("PRAGMA user_version").fetchone()[0] != INDEX_VERSION:
+                if index.execute("PRAGMA user_version").fetchone()[0] != zlib.crc32(_schema().encode()) >> 1:
                     self._fill(index)
                 yield index
                 index.execute("COMMIT")
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
             raise  # a bug of ours, not a broken file
         except sqlite3.DatabaseError as error:
-            raise UserError(
-                f"Cannot use {path}: {error}. `paceline index` makes it anew from the run folders."
-            ) from None
+            damaged = error.sqlite_errorname in ("SQLITE_NOTADB", "SQLITE_CORRUPT")
+            cure = "`paceline index` makes it anew from the run folders" if damaged else "--store names another place"
+            raise UserError(f"Cannot use {path}: {error}; {cure}.") from None
         except OSError as error:
             raise UserError(f"Cannot use the store {self.folder}: {error.strerror}; --store names another.") from None
 
@@ -127,13 +127,28 @@ class Store:
         ]
         for name in sorted(names, reverse=True):  # views before tables before indexes
             index.execute(f"DROP {name}" if not name.startswith("index") else f"DROP INDEX IF EXISTS {name.split()[1]}")
-        for statement in (files("paceline") / "schema.sql").read_text(encoding="utf-8").split(";\n"):
+        for statement in _schema().split(";\n"):
             index.execute(statement)
         for path in sorted((self.folder / PLAN_FOLDER).glob("*.json")):
-            insert_plan(index, msgspec.json.decode(path.read_bytes(), type=PlanRecord))
+            with _naming(path):
+                insert_plan(index, msgspec.json.decode(path.read_bytes(), type=PlanRecord))
         for path in sorted((self.folder / RUN_FOLDER).glob(f"*/{OUTCOME_FILE}")):
-            insert_run(index, path.parent)
-        index.execute(f"PRAGMA user_version = {INDEX_VERSION}")
+            with _naming(path.parent):
+                insert_run(index, path.parent)
+        index.execute(f"PRAGMA user_version = {zlib.crc32(_schema().encode()) >> 1}")  # its text is its version
+
+
+def _schema() -> str:
+    return (files("paceline") / "schema.sql").read_text(encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """A damaged record is named, not passed over: it may be somebody's result."""
+    try:
+        yield
+    except (OSError, msgspec.DecodeError) as error:
+        raise UserError(f"{path} is damaged: {error}; repair it or move it out of the store.") from None
 
 
 def new_id() -> str:
@@ -146,5 +161,8 @@ def new_id() -> str:
 def _write(path: Path, value: msgspec.Struct) -> None:
     """Whole or not at all."""
     scratch = path.with_suffix(".new")
-    scratch.write_bytes(msgspec.json.format(msgspec.json.encode(value)))
-    scratch.replace(path)
+    try:
+        scratch.write_bytes(msgspec.json.format(msgspec.json.encode(value)))
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What to run. Keys that take several values span the matrix; `batch_size = [64, 128]` makes two cells of one."""
 
     name: str = ""
-    workload: Names
+    workload: Names = ()
     framework: Names = ("torch", "jax")
     devices: Names = ("1xcpu",)
     update: Names = ("replicated",)
@@ -46,9 +46,9 @@ def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
     """Read a suite file; what the command line says goes before what the file says."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"Cannot read the suite {path}: {error}.") from None
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise UserError(f"Cannot read the suite {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not TOML: {error}.") from None
     settings = {key.replace("-", "_"): value for key, value in table.items()}
     return make_suite({"name": path.stem, **settings, **_in_place_of(overrides, settings)}, str(path))
@@ -73,7 +73,8 @@ def make_suite(settings: Mapping[str, Any], where: str) -> Suite:
     try:
         suite = msgspec.convert(listed, Suite)
     except msgspec.ValidationError as error:
-        raise UserError(f"{where}: {error}.") from None
+        problem, _, key = str(error).replace("`", "").replace(" | null", "").partition(" - at $.")
+        raise UserError(f"{where}: {key}: {problem[:1].lower()}{problem[1:]}.") from None
     for broken in (message for message, is_wrong in LIMITS.items() if is_wrong(suite)):
         raise UserError(f"{where}: {broken}")
     return suite
@@ -86,13 +87,16 @@ def _listed(value: Any) -> Any:
 
 LIMITS: dict[str, Callable[[Suite], Any]] = {
     "name at least one workload; `paceline list workloads` shows them.": lambda s: not s.workload,
+    "framework, devices, update, data and precision need at least one value each.": lambda s: (
+        not (s.framework and s.devices and s.update and s.data and s.precision)
+    ),
     "give batch_size (all devices together) or batch_per_device, not both.": lambda s: (
         s.batch_size and s.batch_per_device
     ),
     "give steps or epochs, not both.": lambda s: s.steps is not None and s.epochs is not None,
     "batch sizes are whole numbers from 1 up.": lambda s: any(size < 1 for size in s.batch_size + s.batch_per_device),
     "steps is a whole number from 1 up.": lambda s: s.steps is not None and s.steps < 1,
-    "epochs is a number above 0.": lambda s: s.epochs is not None and not 0 < s.epochs < 1e6,
+    "epochs is a number above 0 and below a million.": lambda s: s.epochs is not None and not 0 < s.epochs < 1e6,
     "warmup is a whole number from 0 up.": lambda s: s.warmup < 0,
     "evaluation_steps is a whole number from 0 up.": lambda s: s.evaluation_steps < 0,
     "lr is a number above 0.": lambda s: s.lr is not None and not 0 < s.lr < float("inf"),

@@ -1,0 +1,138 @@
+"""The two programs that are compared, each in fresh processes: a run of Paceline, and a script written by hand."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.comparison import Speed
+from paceline import environments, processes
+from paceline.cost import Cost
+from paceline.display import Progress
+from paceline.errors import UserError
+from paceline.events import Block, EventFile
+from paceline.frameworks import find
+from paceline.launchers import commands
+from paceline.outcome import Outcome
+from paceline.plan import Run, make_job
+from paceline.records import RUN_FOLDER
+from paceline.runner import Tools, execute
+from paceline.store import Store, new_id
+from paceline.workloads import WORKLOADS
+from paceline_worker.protocol import event_file
+
+SCRIPTS = {name: Path(__file__).parent / "handwritten" / f"{name}_resnet20.py" for name in ("torch", "jax")}
+WORKLOAD = "cifar10-resnet20"  # what they train
+SHOWN_LOSSES = 3
+
+
+class Meter(Progress):
+    """The display of `paceline run`, which also reads what this process itself spends while a run is under way."""
+
+    def __init__(self, *settings: Any) -> None:
+        super().__init__(*settings)
+        self.processor_percents: list[float] = []  # of one core, for each run
+        self.run_id = ""  # of the last run
+
+    def begin(self, run: Run) -> None:
+        super().begin(run)
+        self._began = own_processor_seconds(), time.perf_counter()
+
+    def end(self, run: Run, run_id: str, outcome: Outcome) -> None:
+        super().end(run, run_id, outcome)
+        processor, start = self._began
+        share = (own_processor_seconds() - processor) / (time.perf_counter() - start)
+        self.processor_percents.append(100 * share)
+        self.run_id = run_id
+
+
+def own_processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def run_ours(run: Run, tools: Tools, meter: Meter) -> Speed:
+    outcome = execute(run, tools)
+    if outcome.status != "ok":
+        raise UserError(f"Paceline's own run failed in {outcome.phase}: {outcome.message}\n{outcome.log_end}")
+    row = tools.store.query("SELECT * FROM training WHERE run_id = ?", meter.run_id)[0]
+    losses = first_losses(tools.store, meter.run_id)
+    return Speed(row["images_per_second"], row["images_per_processor_second"], losses)
+
+
+def first_losses(store: Store, run_id: str) -> tuple[float, ...]:
+    file = EventFile(event_file(store.folder / RUN_FOLDER / run_id, rank=0))
+    blocks = [event for event in file.read_on() if isinstance(event, Block) and event.phase == "train"]
+    losses = itertools.chain.from_iterable(block.losses for block in blocks)
+    return tuple(loss for loss in itertools.islice(losses, SHOWN_LOSSES) if loss is not None)
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The line that a hand-written script prints."""
+
+    images: int
+    seconds: float
+    processor_seconds: float
+    parameters: int
+    first_losses: tuple[float, ...]
+
+
+def run_handwritten(run: Run, say: Callable[[str], None]) -> Speed:
+    """The script on the same cores, with the same interpreter and environment variables as Paceline's worker."""
+    result = msgspec.json.decode(output_of(run, say).splitlines()[-1], type=Result)
+    expected = Cost.of(WORKLOADS[run.cell.workload].graph()).trainable
+    if result.parameters != expected:
+        raise RuntimeError(f"The hand-written network has {result.parameters} parameters, ours has {expected}.")
+    return Speed(
+        images_per_second=result.images / result.seconds,
+        images_per_processor_second=result.images / result.processor_seconds,
+        losses=result.first_losses[:SHOWN_LOSSES],
+    )
+
+
+def output_of(run: Run, say: Callable[[str], None]) -> bytes:
+    framework, mark = find(run.cell.framework).framework, new_id()
+    python = environments.ensure(framework, say).python
+    environment = commands(framework, make_job(run), python, Path(mark), Path())[0].environment
+    del environment["PYTHONPATH"]  # the script needs nothing of ours
+    process = subprocess.Popen(
+        [*launcher(python, run), *script_arguments(run)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        output, complaints = process.communicate(timeout=run.timeout_seconds)
+    finally:
+        processes.end_all(mark, reap=lambda: None)
+    if process.returncode:
+        raise UserError(f"{SCRIPTS[framework.name].name} failed:\n{complaints.decode(errors='replace')}")
+    return output
+
+
+def launcher(python: str, run: Run) -> list[str]:
+    count = run.cell.device_set.count
+    several = count > 1 and find(run.cell.framework).framework.processes == "per device"
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    return [python, *(torchrun if several else [])]
+
+
+def script_arguments(run: Run) -> list[str]:
+    cell = run.cell
+    settings = {
+        "steps": cell.steps,
+        "warmup": cell.warmup + 1,  # Paceline's first step is not among its warm-up
+        "batch-size": cell.batch_size,
+        "devices": cell.device_set.count,
+        "cores": ",".join(str(core) for cores in cell.cores for core in cores),
+    }
+    flags = [text for name, value in settings.items() for text in (f"--{name}", str(value))]
+    return [os.fspath(SCRIPTS[cell.framework]), *flags]

@@ -1,0 +1,184 @@
+"""What Paceline costs: its training beside the same training in a script written by hand, and its own processor time.
+
+`python -m benchmarks.overhead` exits with 1 if a target is missed; a noisy machine makes it "cannot tell", not missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.comparison import (
+    MEASURES,
+    Case,
+    Pair,
+    Target,
+    ratio_of,
+    speed_row,
+    speed_up,
+    verdict,
+    verdict_line,
+    with_interval,
+)
+from benchmarks.contestants import SCRIPTS, WORKLOAD, Meter, run_handwritten, run_ours
+from paceline.errors import UserError, unknown
+from paceline.machine import this_machine
+from paceline.plan import Plan, Run, make_plan
+from paceline.runner import Tools, alone
+from paceline.stats import Estimate, estimate
+from paceline.store import Store
+from paceline.suite import make_suite
+
+WARMUP = 5
+TIMEOUT_SECONDS = 600.0  # for one run
+RATIO_LIMIT = 0.98
+ORCHESTRATOR_PERCENT_LIMIT = 2.0
+HELP_SECONDS_LIMIT = 0.3
+HELP_TRIES = 5
+
+
+def main() -> int:
+    try:
+        plan = planned(arguments())
+        with alone(), tempfile.TemporaryDirectory() as folder:
+            pairs, percents = measure(plan, Store(Path(folder)))
+    except UserError as error:
+        print(f"overhead: {error}", file=sys.stderr)
+        return 1
+    targets = [*ratio_targets(pairs), *own_targets(percents)]
+    show_speeds(pairs)
+    show_speed_ups(pairs)
+    show_losses(pairs)
+    for target in targets:
+        print(verdict_line(target))
+    return int(any(verdict(target) == "not met" for target in targets))
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=30, help=f"measured steps of a run, more than {WARMUP}")
+    parser.add_argument("--framework", default=",".join(SCRIPTS))
+    parser.add_argument("--devices", default="1,2", help="numbers of CPU devices of one core each")
+    return parser.parse_args()
+
+
+def planned(options: argparse.Namespace) -> Plan:
+    """Paceline's own plan shuffles the cells of every round; the hand-written runs go along with it."""
+    frameworks = options.framework.split(",")
+    for name in frameworks:
+        if name not in SCRIPTS:
+            raise unknown("hand-written framework", name, SCRIPTS)
+    settings = {
+        "workload": WORKLOAD,
+        "framework": frameworks,
+        "devices": [f"{count}xcpu" for count in options.devices.split(",")],
+        "data": "fake:device",
+        "steps": options.steps,
+        "warmup": WARMUP,
+        "cores_per_device": 1,
+        "repeats": options.rounds,
+        "timeout": TIMEOUT_SECONDS,
+    }
+    return make_plan(make_suite(settings, "the command line"), this_machine())
+
+
+def measure(plan: Plan, store: Store) -> tuple[list[Pair], list[float]]:
+    """All pairs, and the share of a core that this process took during each of Paceline's runs."""
+    order = random.Random(plan.suite.seed)  # noqa: S311 - order, not secrets
+    with Meter(Console(stderr=True), list(plan.runs), store.seconds_of) as meter:
+        tools = Tools(store, this_machine(), meter)
+        pairs = [measure_pair(run, tools, meter, ours_first=order.random() < 0.5) for run in plan.runs]
+    return pairs, meter.processor_percents
+
+
+def measure_pair(run: Run, tools: Tools, meter: Meter, *, ours_first: bool) -> Pair:
+    case = Case(run.cell.framework, run.cell.device_set.count)
+    if ours_first:
+        ours = run_ours(run, tools, meter)
+        return Pair(case, ours, run_handwritten(run, meter.say))
+    handwritten = run_handwritten(run, meter.say)
+    return Pair(case, run_ours(run, tools, meter), handwritten)
+
+
+def cases(pairs: Sequence[Pair]) -> list[Case]:
+    """In the order of the table, whatever the order of the rounds."""
+    return sorted({pair.case for pair in pairs}, key=lambda case: (list(SCRIPTS).index(case.framework), case.devices))
+
+
+def ratio_targets(pairs: Sequence[Pair]) -> list[Target]:
+    return [
+        Target(f"{case}: {measure}, ours / hand-written", ratio_of(pairs, case, measure), RATIO_LIMIT, at_least=True)
+        for case in cases(pairs)
+        for measure in MEASURES
+    ]
+
+
+def own_targets(percents: Sequence[float]) -> list[Target]:
+    seconds = min(help_seconds() for _ in range(HELP_TRIES))
+    return [
+        Target("orchestrator and monitor, % of a core", estimate(percents), ORCHESTRATOR_PERCENT_LIMIT),
+        Target("paceline --help, s", Estimate(seconds, seconds, seconds), HELP_SECONDS_LIMIT),
+    ]
+
+
+def help_seconds() -> float:
+    start = time.perf_counter()
+    program = Path(sys.executable).with_name("paceline")
+    subprocess.run([program, "--help"], stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+def show_speeds(pairs: Sequence[Pair]) -> None:
+    rows = [speed_row(pairs, case, measure) for case in cases(pairs) for measure in MEASURES]
+    headings = ["case", "measure", "ours", "hand-written", "ours / hand-written (95 %)", "noise"]
+    show_table(headings, rows)
+    print(
+        "Ratio: median over rounds of neighbouring runs. Noise: spread of the hand-written runs, (max - min) / median."
+    )
+
+
+def show_speed_ups(pairs: Sequence[Pair]) -> None:
+    several = [case for case in cases(pairs) if case.devices > 1 and Case(case.framework, 1) in cases(pairs)]
+    rows = [
+        [str(case), *(with_interval(speed_up(pairs, case, side)) for side in ("ours", "handwritten"))]
+        for case in several
+    ]
+    if rows:
+        show_table(["images/s against 1 device, same batch in all", "ours (95 %)", "hand-written (95 %)"], rows)
+
+
+def show_losses(pairs: Sequence[Pair]) -> None:
+    """Not equal, since each has random weights of its own, but of one kind."""
+    first = [next(pair for pair in pairs if pair.case == case) for case in cases(pairs)]
+    rows = [[str(pair.case), *(losses_text(side.losses) for side in (pair.ours, pair.handwritten))] for pair in first]
+    show_table(["first losses", "ours", "hand-written"], rows)
+
+
+def losses_text(losses: Sequence[float]) -> str:
+    return " ".join(f"{loss:.3f}" for loss in losses)
+
+
+def show_table(headings: list[str], rows: list[list[str]]) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for position, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if position == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console = Console(width=110, highlight=False, markup=False)
+    console.print(table)
+    console.print()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""The command line as a user meets it: one clear line for a mistake, and nothing half written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import CommandLine
+
+SHORT = ("--steps", "20", "--warmup", "2")
+QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["cifar10-convv"], "Unknown workload 'cifar10-convv'. Did you mean 'cifar10-conv'? Known: cifar10-conv, "),
+        ([], "the command line: name at least one workload; `paceline list workloads` shows them."),
+        (
+            ["cifar10-conv", "--framework", "tourch"],
+            "Unknown framework 'tourch'. Did you mean 'torch'? Known: jax, torch, ",
+        ),
+        (["cifar10-conv", "--framework", "torch+xla"], "Unknown mode of torch 'xla'. Known: compile."),
+        (
+            ["cifar10-conv", "--devices", "2xgpu"],
+            "Unknown devices '2xgpu'; write 2xcpu, 1xcuda, cuda:0 or cuda:0+cuda:2",
+        ),
+        (
+            ["cifar10-conv", "--gpus", "98,99"],
+            "There is no cuda:98 for the device set 'cuda:98+cuda:99'; this machine has ",
+        ),
+        (
+            ["cifar10-conv", "--devices", "3xcpu"],
+            "A batch of 128 cannot be split over 3 devices (3xcpu); use a multiple of 3",
+        ),
+        (
+            ["cifar10-conv", "--steps", "9", "--warmup", "9"],
+            "warmup 9 must be less than the 9 steps; use --warmup 8 or more",
+        ),
+        (["cifar10-conv", "--steps", "ten"], "--steps 'ten' is not a whole number."),
+        (["cifar10-conv", "--stepz", "10"], "Unknown option: --stepz. Did you mean --steps?"),
+        (
+            ["cifar10-conv", "--data", "cifar"],
+            "Unknown data source 'cifar'. Known: fake:device, fake:host, fake:python.",
+        ),
+        (["cifar10-conv", "--update", "none"], "Unknown update 'none'. Known: replicated."),
+        (["cifar10-conv", "--precision", "int8"], "Unknown precision 'int8'. Known: float32, bfloat16."),
+        (["nowhere.toml"], "Cannot read the suite nowhere.toml: No such file or directory."),
+        (["cifar10-conv", "nowhere.toml"], "Give workloads or one suite file, not both"),
+        (["cifar10-conv", "--gpus", "0", "--devices", "1xcpu"], "Give --devices or --gpus, not both."),
+    ],
+)
+def test_mistake_is_one_line_and_writes_nothing(paceline: CommandLine, words: list[str], message: str) -> None:
+    ended = paceline("run", *words)
+    assert ended.returncode == 1
+    assert message in ended.stderr
+    assert ended.stderr.startswith("paceline: ")
+    assert ended.stderr.count("\n") == 1
+    assert ended.stdout == ""
+    assert not paceline.store.exists()
+
+
+@pytest.mark.parametrize(
+    ("suite", "message"),
+    [
+        ('workload = "cifar10-conv"\nbatchsize = 3', "'batchsize'. Did you mean 'batch_size'?"),
+        ('workload = "cifar10-conv"\nsteps = "3"', "steps: expected int, got str."),
+        ("workload =", "is not TOML: "),
+    ],
+)
+def test_mistake_in_a_suite_file_names_the_file(
+    paceline: CommandLine, tmp_path: Path, suite: str, message: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(suite)
+    ended = paceline("run", str(path))
+    assert ended.returncode == 1
+    assert message in ended.stderr
+    assert str(path) in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_same_command_goes_on_instead_of_repeating(paceline: CommandLine) -> None:
+    command = ("run", "cifar10-conv", *QUICK)
+    assert paceline(*command).returncode == 0
+    first = paceline.outcomes()
+    assert paceline(*command).returncode == 0
+    assert paceline.outcomes() == first
+    assert paceline("run", "cifar10-conv", "--framework", "fake", *SHORT, "--repeats", "3").returncode == 0
+    assert len(paceline.outcomes()) == 3  # one more, not three
+    assert paceline(*command, "--again").returncode == 0
+    assert len(paceline.outcomes()) == 5
+
+
+def test_failed_runs_are_repeated_when_asked(paceline: CommandLine) -> None:
+    command = ("run", "cifar10-conv", *SHORT, "--framework", "fake+fail,fake", "--repeats", "1")
+    assert paceline(*command).returncode == 2
+    assert paceline(*command).returncode == 2
+    assert len(paceline.outcomes()) == 2
+    assert paceline(*command, "--retry-failed").returncode == 2
+    assert len(paceline.outcomes()) == 3
+
+
+def test_plan_shows_cells_skips_and_time(paceline: CommandLine) -> None:
+    command = ("cifar10-conv", *SHORT, "--framework", "fake", "--precision", "float32,bfloat16")
+    assert paceline("run", *command, "--repeats", "2").returncode == 0
+    shown = paceline("plan", *command, "--repeats", "4").stdout.splitlines()
+    assert shown[0] == "cifar10-conv fake 1xcpu fake:device batch 128: 4 runs, 2 to do"
+    assert shown[1].endswith("skipped: fake has no bfloat16, only float32")
+    assert shown[2].startswith("2 cells, 2 runs to do, about ")
+
+
+def test_suite_file_with_flags_on_top(paceline: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'workload = "mnist-mlp"\nframework = "fake"\nbatch-per-device = 8\nsteps = 20\nwarmup = 2\nrepeats = 1'
+    )
+    assert paceline("run", str(path), "--devices", "1xcpu,2xcpu").returncode == 0
+    rows = paceline.rows("--suite", "mine")
+    assert [(row["devices"], row["batch_size"], row["scaling_kind"]) for row in rows] == [
+        ("1xcpu", 8, "weak"),
+        ("2xcpu", 16, "weak"),
+    ]
+
+
+def test_index_is_made_anew_from_the_folders(paceline: CommandLine) -> None:
+    paceline("run", "cifar10-conv", *QUICK)
+    before = paceline.rows()
+    (paceline.store / "index.sqlite").write_bytes(b"no database at all" * 100)
+    broken = paceline("show")
+    assert broken.returncode == 1
+    assert "`paceline index` makes it anew" in broken.stderr
+    assert paceline("index").stdout.startswith("2 runs in ")
+    assert paceline.rows() == before
+
+
+def test_full_timings_are_those_the_fake_framework_is_known_for(paceline: CommandLine) -> None:
+    """0.1 ms per image: 10,000 images/s on one device, 20,000 on two, less what waking up costs."""
+    flags = ("--devices", "1xcpu,2xcpu", "--steps", "40", "--warmup", "2", "--repeats", "2")
+    assert paceline("run", "cifar10-conv", "--framework", "fake", *flags).returncode == 0
+    one, two = paceline.rows()
+    assert one["images_per_second"]["median"] == pytest.approx(10_000, rel=0.05)
+    assert two["images_per_second"]["median"] == pytest.approx(20_000, rel=0.05)
+    assert two["scaling"] == pytest.approx(2, rel=0.05)
+    assert one["seconds"] == pytest.approx(40 * 128 / 10_000, rel=0.05)
+    assert one["seconds_per_epoch"] == pytest.approx(5, rel=0.05)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "none", place], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a small disk")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.parametrize("free_bytes", [4_000, 100_000, 190_000])
+def test_full_disk_is_one_line_and_keeps_what_is_whole(small_disk: Path, free_bytes: int) -> None:
+    (small_disk / "ballast").write_bytes(bytes(256 * 1024 - free_bytes))
+    ended = CommandLine(small_disk / "store")("run", "cifar10-conv", "--framework", "fake", *SHORT, "--repeats", "50")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith("paceline: Cannot ")
+    assert "Traceback" not in ended.stderr
+    (small_disk / "ballast").unlink()
+    for folder in small_disk.glob("store/runs/*"):
+        assert (folder / "outcome.json").exists()
+
+
+def test_read_only_store_is_one_line(small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    ended = CommandLine(small_disk / "store")("run", "cifar10-conv", *QUICK)
+    assert ended.returncode == 1
+    assert "Read-only file system" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_help_is_fast() -> None:
+    def seconds() -> float:
+        start = time.perf_counter()
+        shown = subprocess.run([sys.executable, "-m", "paceline", "--help"], capture_output=True, text=True, check=True)
+        assert "Usage: paceline COMMAND" in shown.stdout
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(5)) < 0.3
+
+
+def test_every_command_explains_itself(paceline: CommandLine) -> None:
+    for command in ("plan", "run", "show", "log", "install", "list", "index"):
+        shown = subprocess.run(
+            [sys.executable, "-m", "paceline", command, "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "COLUMNS": "80"},
+        ).stdout
+        assert f"Usage: paceline {command}" in shown
+        assert max(map(len, shown.splitlines())) <= 80

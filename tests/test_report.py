@@ -1,0 +1,136 @@
+"""Tables: readable at 80 columns, equal in every form, and safe to paste."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import msgspec
+
+from paceline.metrics import Row
+from paceline.report.columns import number, remarks
+from paceline.report.render import as_csv, as_json, markdown, text
+from paceline.stats import Estimate
+
+
+def made(**changes: object) -> Row:
+    row = Row(
+        workload="cifar10-conv",
+        framework="torch",
+        framework_version="2.13.0",
+        devices="1xcpu",
+        device_count=1,
+        update="replicated",
+        data="fake:device",
+        precision="float32",
+        batch_size=128,
+        learning_rate=0.01,
+        steps=60,
+        cores_per_device=1,
+        status="ok",
+        reason=None,
+        marks=(),
+        repeats=3,
+        images_per_second=Estimate(3631.7, 3468.8, 3854.1),
+        images_per_processor_second=3600.0,
+        seconds=2.1147,
+        seconds_per_epoch=13.768,
+        first_step_seconds=0.055,
+        peak_memory_mib=(157.25,),
+        memory_of="device",
+        scaling_kind="strong",
+        scaling=1.0,
+        scaling_interval=None,
+        efficiency=1.0,
+        parameters=420_096,
+        runs=("20261115-230959-000001-a00ff3",),
+        failed_run=None,
+        log_end=None,
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+FAILED = made(
+    framework="torch+compile",
+    devices="2xcpu",
+    device_count=2,
+    status="failed",
+    reason="error in train: RuntimeError: a | b <script>",
+    images_per_second=None,
+    seconds=None,
+    seconds_per_epoch=None,
+    first_step_seconds=None,
+    peak_memory_mib=(),
+    scaling=None,
+    efficiency=None,
+    failed_run="20261115-230959-000001-a00ff3",
+)
+TWO = made(devices="2xcpu", device_count=2, peak_memory_mib=(134.8, 133.2), scaling=1.407, efficiency=0.7035)
+
+
+def test_numbers_have_three_digits() -> None:
+    assert [number(value) for value in (0.0551, 2.1147, 13.768, 157.25, 3631.7, None)] == [
+        "0.06",
+        "2.11",
+        "13.8",
+        "157",
+        "3,632",
+        "–",
+    ]
+
+
+def test_row_reads_as_it_was_measured() -> None:
+    line = next(line for line in text([made(), TWO], width=120).splitlines() if "2xcpu" in line)
+    assert " ".join(line.split()) == "torch 2xcpu 3,632 3,469–3,854 2.11 13.8 0.06 1.41× 70% 135+133 ok"
+
+
+def test_table_fits_80_columns() -> None:
+    for rows in ([made(), TWO], [made(), TWO, FAILED]):
+        lines = text(rows, width=80).splitlines()
+        assert max(map(len, lines)) <= 80
+        assert any("3,469" in line for line in lines)
+
+
+def test_title_says_what_rows_share_and_unlike_rows_stand_apart() -> None:
+    weak = made(scaling_kind="weak", devices="2xcpu", device_count=2)
+    shown = text([made(), weak], width=200)
+    assert "cifar10-conv: 420,096 parameters, batch 128 in all (strong scaling), 60 steps, fake:device" in shown
+    assert "batch 64 per device (weak scaling)" in shown
+
+
+def test_failure_stands_below_with_its_log() -> None:
+    assert remarks([FAILED]) == [
+        "torch+compile 2xcpu failed: error in train: RuntimeError: a | b <script>",
+        "torch+compile 2xcpu log: paceline log 20261115-230959-000001-a00ff3",
+    ]
+
+
+def test_memory_of_one_process_for_all_devices_is_said() -> None:
+    (remark,) = remarks([made(framework="jax", devices="2xcpu", device_count=2, memory_of="all devices")])
+    assert remark == "jax 2xcpu: one process serves all devices, so its memory is that of all together"
+
+
+def test_markdown_has_one_cell_per_column_whatever_a_run_said() -> None:
+    lines = markdown([made(), FAILED]).splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in table} == {12}
+    assert "<script>" not in "\n".join(lines)
+
+
+def test_json_is_a_list_of_rows_with_the_documented_keys() -> None:
+    (row,) = json.loads(as_json([made()]))
+    documented = (
+        "workload framework devices update data batch_size status reason repeats images_per_second seconds "
+        "seconds_per_epoch first_step_seconds peak_memory_mib scaling efficiency parameters"
+    )
+    assert set(documented.split()) <= set(row)
+    assert row["images_per_second"] == {"median": 3631.7, "low": 3468.8, "high": 3854.1}
+    assert row["peak_memory_mib"] == [157.25]
+
+
+def test_csv_has_the_interval_in_columns_of_its_own() -> None:
+    first, second = csv.DictReader(io.StringIO(as_csv([made(), FAILED])))
+    assert (first["images_per_second_median"], first["images_per_second_low"]) == ("3631.7", "3468.8")
+    assert second["images_per_second_median"] == ""
+    assert second["reason"] == FAILED.reason
