@@ -66,7 +66,6 @@ class FrameworkBackend(Backend):
             model,
             forward_sync_buffers=False,  # each device keeps its own running statistics
             gradient_as_bucket_view=True,
-            static_graph=True,
         )
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
