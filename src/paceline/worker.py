@@ -103,7 +103,9 @@ class Worker:
         return None if patient else Ending("trouble", self._first_trouble, codes)
 
     def _trouble(self) -> str | None:
-        """A rank that failed, vanished or was stopped while the run goes on: the others would wait for it for ever."""
+        """What keeps a run from ending by itself: a rank that failed, vanished or was stopped, or a hanging exit."""
+        if all(file.has(Finished) for file in self.files):
+            return "all ranks have finished"
         for rank, file in enumerate(self.files):
             if file.has(Failed):
                 return f"rank {rank} failed"

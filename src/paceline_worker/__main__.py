@@ -43,4 +43,7 @@ def load(framework: str) -> Type[Backend]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    code = main(Path(sys.argv[1]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # all is said and closed; some frameworks hang or crash while their interpreter is taken down
