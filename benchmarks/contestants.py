@@ -103,18 +103,16 @@ def output_of(run: Run, say: Callable[[str], None]) -> bytes:
     python = environments.ensure(framework, say).python
     environment = commands(framework, make_job(run), python, Path(mark), Path())[0].environment
     del environment["PYTHONPATH"]  # the script needs nothing of ours
-    process = subprocess.Popen(
-        [*launcher(python, run), *script_arguments(run)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        output, complaints = process.communicate(timeout=run.timeout_seconds)
-    finally:
-        processes.end_all(mark, reap=lambda: None)
+    command = [*launcher(python, run), *script_arguments(run)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            output, complaints = process.communicate(timeout=run.timeout_seconds)
+        except subprocess.TimeoutExpired:
+            raise UserError(f"{command} did not end within {run.timeout_seconds:g} s.") from None
+        finally:
+            processes.end_all(mark, reap=lambda: None)
     if process.returncode:
-        raise UserError(f"{SCRIPTS[framework.name].name} failed:\n{complaints.decode(errors='replace')}")
+        raise UserError(f"{command} failed:\n{complaints.decode(errors='replace')}")
     return output
 
 

@@ -89,6 +89,9 @@ class QueueingDevice(Backend):
         self._clock.now += 7.0
         return self.evaluation
 
+    def outputs(self, batch: Batch) -> Weights:
+        raise NotImplementedError
+
     def gradients(self, batch: Batch) -> Weights:
         raise NotImplementedError
 

@@ -72,8 +72,8 @@ def normalization(images: jax.Array, own: Tree, observed: list[Any]) -> jax.Arra
     mean, variance = images.mean((0, 1, 2)), images.var((0, 1, 2))
     count = images.size // images.shape[-1]
     observed.append((mean, variance * (count / (count - 1))))
-    scale = lax.rsqrt(variance + EPSILON)
-    return (images - mean) * (scale * own["gamma"] if "gamma" in own else scale) + own["beta"]
+    scale = lax.rsqrt(variance + EPSILON) * own.get("gamma", 1.0)
+    return images * scale + (own["beta"] - mean * scale)
 
 
 def residual(images: jax.Array, own: Tree, stride: int, observed: list[Any]) -> jax.Array:
@@ -146,23 +146,32 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def start_devices(count: int, cores: str) -> Mesh:
+    """CPU devices with one thread each, on these cores."""
+    os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", count)
+    return jax.make_mesh((count,), ("devices",))
+
+
+def fixed_batch(size: int) -> tuple[jax.Array, jax.Array]:
+    images_key, labels_key = jax.random.split(jax.random.key(1))
+    images = jax.random.uniform(images_key, (size, 28, 28, 3), minval=-1, maxval=1)
+    return images, jax.random.randint(labels_key, (size,), 0, 10)
+
+
 def main() -> None:
     options = arguments()
-    os.sched_setaffinity(0, {int(core) for core in options.cores.split(",")})
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"  # one thread for each device
-    jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", options.devices)
-    mesh = jax.make_mesh((options.devices,), ("devices",))
+    mesh = start_devices(options.devices, options.cores)
     every, shard = NamedSharding(mesh, EVERY), NamedSharding(mesh, SHARD)
-    weights_key, images_key, labels_key = jax.random.split(jax.random.key(0), 3)
-    parameters = jax.device_put(initial_parameters(weights_key), every)
+    parameters = jax.device_put(initial_parameters(jax.random.key(0)), every)
     count = sum(leaf.size for leaf in jax.tree.leaves(parameters))
     velocity = jax.device_put(jax.tree.map(jnp.zeros_like, parameters), every)
     state = [parameters, velocity, jax.device_put(initial_statistics(options.devices), shard)]
-    images = jax.random.uniform(images_key, (options.batch_size, 28, 28, 3), minval=-1, maxval=1)
-    batch = jax.device_put((images, jax.random.randint(labels_key, (options.batch_size,), 0, 10)), shard)
-
+    batch = jax.device_put(fixed_batch(options.batch_size), shard)
     run = compiled_step(mesh)
+
     state, first_losses = train(run, state, batch, options.warmup)
     processor, start = time.process_time(), time.perf_counter()
     train(run, state, batch, options.steps)

@@ -109,23 +109,28 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def replicated(model: nn.Module) -> nn.Module:
+    """Gradients are averaged over the ranks; running statistics stay with each."""
+    distributed.init_process_group("gloo")
+    return DistributedDataParallel(model, forward_sync_buffers=False, gradient_as_bucket_view=True, static_graph=True)
+
+
+def fixed_batch(share: int, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(1 + rank)
+    images = 2 * torch.rand(share, 3, 28, 28) - 1
+    return images.to(memory_format=torch.channels_last), torch.randint(10, (share,))
+
+
 def main() -> None:
     options = arguments()
-    rank, share = int(os.environ.get("RANK", "0")), options.batch_size // options.devices
+    rank = int(os.environ.get("RANK", "0"))
     os.sched_setaffinity(0, {int(options.cores.split(",")[rank])})
     torch.set_num_threads(1)
     torch.manual_seed(0)  # the same weights on every rank
-    model: nn.Module = ResNet20().to(memory_format=torch.channels_last)
-    parameters = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    optimizer = optimizer_for(model)
-    if options.devices > 1:
-        distributed.init_process_group("gloo")
-        model = DistributedDataParallel(
-            model, forward_sync_buffers=False, gradient_as_bucket_view=True, static_graph=True
-        )
-    torch.manual_seed(1 + rank)  # other images on every rank
-    images = (2 * torch.rand(share, 3, 28, 28) - 1).to(memory_format=torch.channels_last)
-    labels = torch.randint(10, (share,))
+    network = ResNet20().to(memory_format=torch.channels_last)
+    optimizer = optimizer_for(network)
+    model = replicated(network) if options.devices > 1 else network
+    images, labels = fixed_batch(options.batch_size // options.devices, rank)
 
     first_losses = train(model, optimizer, images, labels, options.warmup)[:3]
     over_ranks(0.0, distributed.ReduceOp.SUM, options.devices)  # all ranks begin together
@@ -137,7 +142,7 @@ def main() -> None:
         "images": options.steps * options.batch_size,
         "seconds": over_ranks(seconds, distributed.ReduceOp.MAX, options.devices),
         "processor_seconds": over_ranks(processor_seconds, distributed.ReduceOp.SUM, options.devices),
-        "parameters": parameters,
+        "parameters": sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad),
         "first_losses": [float(loss) for loss in first_losses],
     }
     if rank == 0:

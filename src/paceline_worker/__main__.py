@@ -9,11 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Type
 
-from paceline_worker import loop
+from paceline_worker import loop, probe
 from paceline_worker.contract import Backend
 from paceline_worker.lease import end_with_the_orchestrator
 from paceline_worker.place import bind, find_place
 from paceline_worker.protocol import EventLog, Job, event_file
+
+TASKS = {"train": loop.run, "probe": probe.run}
 
 
 def main(folder: Path) -> int:
@@ -25,7 +27,7 @@ def main(folder: Path) -> int:
         bind(place)
         log.enter("start", pid=os.getpid(), rank=place.rank, size=place.size, python=sys.version.split()[0])
         backend = load(job.framework)(job, place)
-        loop.run(backend, job, place, log)
+        TASKS[job.task](backend, job, place, log)
         backend.close()
         log.write("finished")
     except Exception as error:  # noqa: BLE001 - any failure of a framework is a result: it is recorded, then shown

@@ -67,6 +67,10 @@ class Backend(ABC):
         """Judge a device batch with the running statistics, averaged over all devices; no weight changes."""
 
     @abstractmethod
+    def outputs(self, batch: Batch) -> Weights:
+        """What every layer gives for a device batch of this process in training, channels last; nothing changes."""
+
+    @abstractmethod
     def gradients(self, batch: Batch) -> Weights:
         """Gradients of one device batch without weight decay, averaged over all ranks; no weight changes."""
 

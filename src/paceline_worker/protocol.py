@@ -47,6 +47,7 @@ class Job:
     evaluation_steps: int  # batches to evaluate after training
     block_steps: int  # steps between two readings of the clock
     patience_seconds: float  # how long a rank waits for the others
+    task: str = "train"  # or "probe": show what is computed instead of how fast
 
     @property
     def batch_size(self) -> int:
@@ -70,6 +71,11 @@ class Job:
 
 def event_file(folder: Path, rank: int) -> Path:
     return folder / f"events-{rank}.jsonl"
+
+
+def arrays_file(folder: Path, rank: int) -> Path:
+    """What a probe has seen."""
+    return folder / f"arrays-{rank}.npz"
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import jax
 import jax.numpy as jnp
@@ -23,11 +23,27 @@ from paceline_worker.weights import Array, Weights
 AXIS = "devices"
 
 
+class State(NamedTuple):
+    """What a step replaces; the old arrays give their memory to the new ones."""
+
+    trained: Arrays
+    velocity: Arrays
+    running: Arrays  # with a leading axis: one row for each device
+
+
+class Fixed(NamedTuple):
+    """What a step reads and leaves alone."""
+
+    frozen: Arrays
+    key: Any  # for dropout; None where nothing is random
+
+
+EVERY, SHARD = PartitionSpec(), PartitionSpec(AXIS)
+
+
 class FrameworkBackend(Backend):
-    _trained: Arrays
+    _state: State
     _frozen: Arrays
-    _running: Arrays  # with a leading axis: one row for each device
-    _velocity: Arrays
     _key: Any
 
     def __init__(self, job: Job, place: Place) -> None:
@@ -59,11 +75,9 @@ class FrameworkBackend(Backend):
         self._random = any(isinstance(node.op, Dropout) for node in graph.nodes.values())
         self._losses: List[jax.Array] = []
         self.write_weights(weights)
-        self._step = self._compiled(self._train, donate=(0, 1, 2))
-        self._gradients = self._compiled(self._differentiate, donate=())
-
-    def _sharding(self, *axes: Optional[str]) -> NamedSharding:
-        return NamedSharding(self._mesh, PartitionSpec(*axes))
+        self._step = self._compiled(self._train, (State(EVERY, EVERY, SHARD), EVERY), donate=(0,))
+        self._gradients = self._compiled(self._differentiate, (EVERY, SHARD, EVERY))
+        self._outputs = self._compiled(self._look, SHARD)
 
     def _names(self, kind: str) -> List[str]:
         return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
@@ -72,84 +86,70 @@ class FrameworkBackend(Backend):
     def _count(self) -> int:
         return len(self._devices)
 
-    def _compiled(self, function: Any, donate: Tuple[int, ...]) -> Any:
+    def _compiled(self, function: Any, outputs: Any, donate: Tuple[int, ...] = ()) -> Any:
         """One program for all devices: each works on its shard of the batch, with running statistics of its own."""
         if self._count == 1:
             return jax.jit(function, donate_argnums=donate)
-        every, shard = PartitionSpec(), PartitionSpec(AXIS)
-        specs = (every, every, shard, every, shard, shard)
-        sharded = jax.shard_map(
-            function, mesh=self._mesh, in_specs=specs, out_specs=(every, every, shard, every), check_vma=False
-        )
+        inputs = (State(EVERY, EVERY, SHARD), EVERY, SHARD, SHARD)
+        sharded = jax.shard_map(function, mesh=self._mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
         return jax.jit(sharded, donate_argnums=donate)
 
-    def _loss(self, trained: Arrays, rest: Arrays, images: jax.Array, labels: jax.Array, key: Any) -> Any:
-        weights = {**rest, **trained}
-        outputs, running = forward(self._graph, weights, images, Pass(True, self._dtype, key))
-        terms = [weight * jnp.mean(cross_entropy(outputs[name], labels)) for name, weight in self._graph.losses.items()]
-        return sum(terms[1:], terms[0]), running
+    def _forward(self, trained: Arrays, state: State, fixed: Fixed, images: jax.Array) -> Tuple[Arrays, Arrays]:
+        """What every layer of this device gives, and its running statistics after that."""
+        running = {name: value[0] for name, value in state.running.items()}
+        weights = {**trained, **running, **fixed.frozen}
+        return forward(self._graph, weights, images, Pass(True, self._dtype, fixed.key))
+
+    def _look(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Arrays:
+        return self._forward(state.trained, state, fixed, images)[0]
 
     def _differentiate(
-        self,
-        trained: Arrays,
-        velocity: Arrays,
-        running: Arrays,
-        fixed: Dict[str, Any],
-        images: jax.Array,
-        labels: jax.Array,
-    ) -> Tuple[Arrays, Arrays, Arrays, jax.Array]:
+        self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array
+    ) -> Tuple[Arrays, Arrays, jax.Array]:
         """Gradients and loss, averaged over the devices; running statistics of this device."""
-        mine = {name: value[0] for name, value in running.items()}
-        key = fixed.get("key")
-        loss_and_gradient = jax.value_and_grad(self._loss, has_aux=True)
-        (loss, after), gradient = loss_and_gradient(trained, {**mine, **fixed["frozen"]}, images, labels, key)
+
+        def loss_of(trained: Arrays) -> Tuple[jax.Array, Arrays]:
+            values, running = self._forward(trained, state, fixed, images)
+            terms = [weight * cross_entropy(values[name], labels).mean() for name, weight in self._graph.losses.items()]
+            return sum(terms[1:], terms[0]), running
+
+        (loss, running), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.trained)
         if self._count > 1:
             flat, restore = ravel_pytree((gradient, loss))  # one exchange for all instead of one for each array
             gradient, loss = restore(jax.lax.pmean(flat, AXIS))
-        return gradient, velocity, {name: value[None] for name, value in after.items()}, loss
+        return gradient, {name: value[None] for name, value in running.items()}, loss
 
-    def _train(
-        self,
-        trained: Arrays,
-        velocity: Arrays,
-        running: Arrays,
-        fixed: Dict[str, Any],
-        images: jax.Array,
-        labels: jax.Array,
-    ) -> Tuple[Arrays, Arrays, Arrays, jax.Array]:
+    def _train(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Tuple[State, jax.Array]:
         """One optimiser step."""
-        gradient, _, running, loss = self._differentiate(trained, velocity, running, fixed, images, labels)
-        recipe = self._job.recipe
-        for name, weight in trained.items():
+        gradient, running, loss = self._differentiate(state, fixed, images, labels)
+        recipe, velocity = self._job.recipe, state.velocity
+        for name, weight in state.trained.items():
             if recipe.weight_decay and self._parameters[name].role in recipe.decayed:
                 gradient[name] = gradient[name] + recipe.weight_decay * weight
         if recipe.momentum:
             gradient = velocity = jax.tree.map(lambda v, g: recipe.momentum * v + g, velocity, gradient)
-        trained = jax.tree.map(lambda w, g: w - recipe.learning_rate * g, trained, gradient)
-        return trained, velocity, running, loss
+        trained = jax.tree.map(lambda w, g: w - recipe.learning_rate * g, state.trained, gradient)
+        return State(trained, velocity, running), loss
 
     def to_host(self, images: Array, labels: Array) -> Batch:
         host = jax.devices("cpu")[0]
         return jax.device_put((images, labels.astype(np.int32)), host)
 
     def to_device(self, batch: Batch) -> Batch:
-        return jax.device_put(batch, self._sharding(AXIS))
+        return jax.device_put(batch, NamedSharding(self._mesh, SHARD))
 
     def train_step(self, batch: Batch) -> None:
-        self._trained, self._velocity, self._running, loss = self._step(
-            self._trained, self._velocity, self._running, self._fixed(), *batch
-        )
+        self._state, loss = self._step(self._state, self._fixed(), *batch)
         self._losses.append(loss)
 
-    def _fixed(self) -> Dict[str, Any]:
-        """What a step reads and does not change."""
+    def _fixed(self) -> Fixed:
         if not self._random:
-            return {"frozen": self._frozen}
+            return Fixed(self._frozen, None)
         self._key, key = jax.random.split(self._key)
-        return {"frozen": self._frozen, "key": key}
+        return Fixed(self._frozen, key)
 
     def synchronize(self) -> None:
-        jax.block_until_ready((self._trained, self._losses))
+        jax.block_until_ready((self._state, self._losses))
 
     def losses(self) -> List[float]:
         losses, self._losses = self._losses, []
@@ -159,31 +159,35 @@ class FrameworkBackend(Backend):
         return ready
 
     def evaluate(self, batch: Batch) -> Evaluation:
-        running = {name: value.mean(0) for name, value in self._running.items()}
-        weights = {**self._trained, **running, **self._frozen}
-        loss, correct = judge(self._graph, self._dtype, weights, *batch)
+        loss, correct = judge(self._graph, self._dtype, self._arrays(), *batch)
         return Evaluation(len(batch[1]), float(loss), int(correct))
 
+    def outputs(self, batch: Batch) -> Weights:
+        values = self._outputs(self._state, self._fixed(), *batch)
+        return {name: np.array(value, dtype=np.float32) for name, value in values.items()}
+
     def gradients(self, batch: Batch) -> Weights:
-        arguments = self._trained, self._velocity, self._running, self._fixed()
-        gradients, *_ = self._gradients(*arguments, *batch)
+        gradients, _, _ = self._gradients(self._state, self._fixed(), *batch)
         return {name: np.array(value) for name, value in gradients.items()}
 
+    def _arrays(self) -> Arrays:
+        """Everything, with running statistics averaged over the devices."""
+        running = {name: value.mean(0) for name, value in self._state.running.items()}
+        return {**self._state.trained, **running, **self._frozen}
+
     def read_weights(self) -> Weights:
-        running = {name: value.mean(0) for name, value in self._running.items()}
-        arrays = {**self._trained, **running, **self._frozen}
+        arrays = self._arrays()
         return {name: np.array(arrays[name]) for name in self._parameters}
 
     def write_weights(self, weights: Weights) -> None:
-        every, shard = self._sharding(), self._sharding(AXIS)
-        self._trained = jax.device_put({name: weights[name] for name in self._names("trainable")}, every)
-        self._frozen = jax.device_put({name: weights[name] for name in self._names("frozen")}, every)
+        every, shard = NamedSharding(self._mesh, EVERY), NamedSharding(self._mesh, SHARD)
+        trained = {name: weights[name] for name in self._names("trainable")}
+        velocity = {name: np.zeros_like(value) for name, value in trained.items() if self._job.recipe.momentum}
         running = {name: np.stack([weights[name]] * self._count) for name in self._names("running")}
-        self._running = jax.device_put(running, shard)
-        momentum = self._trained if self._job.recipe.momentum else {}
-        self._velocity = jax.device_put(
-            {name: np.zeros(value.shape, np.float32) for name, value in momentum.items()}, every
+        self._state = State(
+            jax.device_put(trained, every), jax.device_put(velocity, every), jax.device_put(running, shard)
         )
+        self._frozen = jax.device_put({name: weights[name] for name in self._names("frozen")}, every)
         self._key = jax.random.key(self._job.seed)
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
@@ -196,6 +200,7 @@ class FrameworkBackend(Backend):
 
 def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
     """Loss of each image."""
+    logits = logits.astype(jnp.float32)
     return jax.nn.logsumexp(logits, axis=-1) - jnp.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
 
 

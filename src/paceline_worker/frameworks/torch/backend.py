@@ -51,9 +51,9 @@ class FrameworkBackend(Backend):
         self._graph, self._roles = graph, {name: parameter.role for name, parameter in parameters.items()}
         self._trained = [name for name, parameter in parameters.items() if parameter.kind == "trainable"]
         self._running = [name for name, parameter in parameters.items() if parameter.kind == "running"]
-        model = builder.build(graph).to(self._device, memory_format=torch.channels_last)
-        self._tensors = builder.tensors(graph, model)
-        self._model: nn.Module = self._replicate(model)
+        self._plain = builder.build(graph).to(self._device, memory_format=torch.channels_last)
+        self._tensors = builder.tensors(graph, self._plain)
+        self._model: nn.Module = self._replicate(self._plain)
         if self._job.mode == "compile":
             self._model = torch.compile(self._model)
         self._losses: List[torch.Tensor] = []
@@ -123,7 +123,7 @@ class FrameworkBackend(Backend):
 
     def evaluate(self, batch: Batch) -> Evaluation:
         images, labels = batch
-        kept = {name: self._tensors[name].clone() for name in self._running}
+        kept = self._kept()
         self._copy({name: self._averaged(tensor) for name, tensor in kept.items()})
         self._model.eval()
         with torch.inference_mode(), self._precision():
@@ -133,15 +133,24 @@ class FrameworkBackend(Backend):
         self._copy(kept)
         return Evaluation(len(labels), float(loss), int((logits.argmax(1) == labels).sum()))
 
+    def outputs(self, batch: Batch) -> Weights:
+        kept = self._kept()
+        with torch.no_grad(), self._precision():
+            found = builder.layer_outputs(self._plain, batch[0])
+        self._copy(kept)
+        return found
+
     def gradients(self, batch: Batch) -> Weights:
-        kept = {
-            name: tensor.clone() for name, tensor in self._tensors.items()
-        }  # a forward pass moves running statistics
+        kept = self._kept()
         self._loss(*batch).backward()
         gradients = {name: builder.to_neutral(self._roles[name], self._tensors[name].grad) for name in self._trained}
         self._optimizer.zero_grad()
         self._copy(kept)
         return gradients
+
+    def _kept(self) -> Dict[str, torch.Tensor]:
+        """Running statistics as they are: a forward pass moves them."""
+        return {name: self._tensors[name].clone() for name in self._running}
 
     def read_weights(self) -> Weights:
         averaged = {name: self._averaged(self._tensors[name]) for name in self._running}

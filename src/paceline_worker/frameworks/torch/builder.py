@@ -130,9 +130,31 @@ def build(graph: Graph) -> fx.GraphModule:
         else:
             modules.add_module(safe(node.name), LAYERS[type(node.op)](node.op, graph.source(node)))
             values[node.name] = code.call_module(safe(node.name), tuple(inputs))
+        values[node.name].meta["layer"] = node.name
     code.output(tuple(values[name] for name in graph.losses))
     work_in_place(graph, modules)
     return fx.GraphModule(modules, code)
+
+
+class Recorder(fx.Interpreter):
+    """Runs the model layer by layer and keeps a copy of what each gives, before the next may overwrite it."""
+
+    def __init__(self, model: fx.GraphModule) -> None:
+        super().__init__(model)
+        self.found: Dict[str, Array] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        output = super().run_node(n)
+        if "layer" in n.meta:
+            array = output.detach().float().cpu().numpy()
+            self.found[n.meta["layer"]] = np.array(array.transpose(0, 2, 3, 1) if array.ndim == 4 else array)
+        return output
+
+
+def layer_outputs(model: fx.GraphModule, images: torch.Tensor) -> Dict[str, Array]:
+    recorder = Recorder(model)
+    recorder.run(images)
+    return recorder.found
 
 
 OVERWRITABLE = (BatchNorm, Conv, Dense, Add)  # none of them needs its output to compute gradients

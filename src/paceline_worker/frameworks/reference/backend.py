@@ -1,0 +1,151 @@
+"""NumPy in float64: forward, loss, gradients and the optimiser step, on any number of imagined devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.frameworks.reference.builder import LAYERS, Own
+from paceline_worker.graph import Graph
+from paceline_worker.place import Place
+from paceline_worker.protocol import Job
+from paceline_worker.weights import Array, Weights
+
+
+@dataclass
+class Trace:
+    """One forward pass of one device: every output, and every layer's arrays as it left them."""
+
+    outputs: Dict[str, Array]
+    own: Dict[str, Own]
+
+
+class FrameworkBackend(Backend):
+    _shared: Weights  # trained and frozen: the same on every device
+    _running: List[Weights]  # of each device
+
+    def __init__(self, job: Job, place: Place) -> None:
+        self._job, self._place = job, place
+
+    def settings(self) -> Dict[str, Any]:
+        return {"versions": {"numpy": np.__version__}, "threads": self._place.threads, "precision": "float64"}
+
+    def build(self, graph: Graph, weights: Weights) -> None:
+        self._graph, self._parameters = graph, graph.parameters()
+        self._losses: List[float] = []
+        self.write_weights(weights)
+
+    def to_host(self, images: Array, labels: Array) -> Batch:
+        return images.astype(np.float64), labels
+
+    def to_device(self, batch: Batch) -> Batch:
+        """A part for each device, as equal as the job says."""
+        ends = np.cumsum(self._place.shares)[:-1]
+        return list(zip(np.split(batch[0], ends), np.split(batch[1], ends)))
+
+    def _forward(self, device: int, images: Array, *, training: bool) -> Trace:
+        trace = Trace({}, {})
+        for node in self._graph.nodes.values():
+            names = [parameter.name for parameter in node.op.parameters(self._graph.source(node))]
+            arrays = {**self._shared, **self._running[device]}
+            own = trace.own[node.name] = {name: arrays[f"{node.name}.{name}"] for name in names}
+            inputs = [trace.outputs[name] for name in node.inputs] or [images]
+            trace.outputs[node.name] = LAYERS[type(node.op)][0](node.op, own, inputs, training)
+        return trace
+
+    def _backward(self, trace: Trace, labels: Array) -> Tuple[float, Weights]:
+        """Loss of the device's part, and the gradient of every trained array."""
+        slopes: Dict[str, Array] = {}
+        gradients: Weights = {}
+        loss = 0.0
+        for name, weight in self._graph.losses.items():
+            value, slopes[name] = cross_entropy(trace.outputs[name], labels)
+            loss, slopes[name] = loss + weight * value.mean(), weight * slopes[name] / len(labels)
+        for node in reversed(list(self._graph.nodes.values())):
+            inputs = [trace.outputs[name] for name in node.inputs] or [trace.outputs[node.name]]
+            own, slope = trace.own[node.name], slopes.pop(node.name)
+            back, found = LAYERS[type(node.op)][1](node.op, own, inputs, trace.outputs[node.name], slope)
+            gradients.update({f"{node.name}.{name}": value for name, value in found.items()})
+            for source, part in zip(node.inputs, back):
+                slopes[source] = slopes[source] + part if source in slopes else part
+        return float(loss), {name: gradients[name] for name in self._names("trainable")}
+
+    def _differentiate(self, batch: Batch) -> Tuple[List[Trace], float, Weights]:
+        """Each device on its own part with its own statistics; loss and gradients are means over the devices."""
+        traces = [self._forward(device, images, training=True) for device, (images, _) in enumerate(batch)]
+        results = [self._backward(trace, labels) for trace, (_, labels) in zip(traces, batch)]
+        gradients = {name: np.mean([found[name] for _, found in results], axis=0) for name in results[0][1]}
+        return traces, float(np.mean([loss for loss, _ in results])), gradients
+
+    def train_step(self, batch: Batch) -> None:
+        traces, loss, gradients = self._differentiate(batch)
+        recipe = self._job.recipe
+        for name, gradient in gradients.items():
+            decayed = self._parameters[name].role in recipe.decayed
+            pull = gradient + recipe.weight_decay * self._shared[name] if decayed else gradient
+            self._velocity[name] = recipe.momentum * self._velocity[name] + pull
+            self._shared[name] = self._shared[name] - recipe.learning_rate * self._velocity[name]
+        for device, trace in enumerate(traces):
+            for name in self._names("running"):
+                layer, _, own = name.rpartition(".")
+                self._running[device][name] = trace.own[layer][own]
+        self._losses.append(loss)
+
+    def synchronize(self) -> None:
+        """Nothing is ever queued."""
+
+    def losses(self) -> List[float]:
+        losses, self._losses = self._losses, []
+        return losses
+
+    def agree(self, ready: bool) -> bool:
+        return ready
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        images, labels = np.concatenate([part[0] for part in batch]), np.concatenate([part[1] for part in batch])
+        kept, self._running = self._running, [self._averaged()]
+        logits = self._forward(0, images, training=False).outputs[self._graph.prediction]
+        self._running = kept
+        values, _ = cross_entropy(logits, labels)
+        return Evaluation(len(labels), float(values.sum()), int((logits.argmax(1) == labels).sum()))
+
+    def outputs(self, batch: Batch) -> Weights:
+        traces, _, _ = self._differentiate(batch)
+        return {name: np.concatenate([trace.outputs[name] for trace in traces]) for name in self._graph.nodes}
+
+    def gradients(self, batch: Batch) -> Weights:
+        return self._differentiate(batch)[2]
+
+    def _names(self, kind: str) -> List[str]:
+        return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
+
+    def _averaged(self) -> Weights:
+        return {name: np.mean([own[name] for own in self._running], axis=0) for name in self._names("running")}
+
+    def read_weights(self) -> Weights:
+        arrays = {**self._shared, **self._averaged()}
+        return {name: arrays[name].copy() for name in self._parameters}
+
+    def write_weights(self, weights: Weights) -> None:
+        wide = {name: value.astype(np.float64) for name, value in weights.items()}
+        running = self._names("running")
+        self._shared = {name: value for name, value in wide.items() if name not in running}
+        self._running = [{name: wide[name] for name in running} for _ in self._place.devices]
+        self._velocity = {name: np.zeros_like(wide[name]) for name in self._names("trainable")}
+
+    def peak_memory_bytes(self) -> Optional[List[int]]:
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def cross_entropy(logits: Array, labels: Array) -> Tuple[Array, Array]:
+    """Loss of each image, and its slope."""
+    shifted = logits - logits.max(1, keepdims=True)
+    chances = np.exp(shifted) / np.exp(shifted).sum(1, keepdims=True)
+    wanted = np.eye(logits.shape[1])[labels]
+    return -np.log((chances * wanted).sum(1)), chances - wanted

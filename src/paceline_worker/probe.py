@@ -1,0 +1,64 @@
+"""Lays open what a framework computes, for a judge to compare: layer outputs, gradients, weights, losses."""
+
+from __future__ import annotations
+
+from typing import Dict
+
+import numpy as np
+
+from paceline_worker.contract import Backend, Batch
+from paceline_worker.data import fake_batch
+from paceline_worker.graph import Graph
+from paceline_worker.place import Place
+from paceline_worker.protocol import EventLog, Job, arrays_file
+from paceline_worker.weights import Array, Weights, initial_weights
+
+
+def run(backend: Backend, job: Job, place: Place, log: EventLog) -> None:
+    """Show one batch to the framework in every way, then train `job.steps` steps; all it gave is in one file."""
+    log.enter("build", settings=backend.settings())
+    graph = Graph.from_json(job.graph)
+    weights = initial_weights(graph, job.seed)
+    backend.build(graph, weights)
+    log.enter("compile")
+    found = {"agreed": np.array([backend.agree(True), backend.agree(place.rank > 0)])}
+    found.update(look(backend, device_batch(backend, job, place, 0)))
+    log.enter("train")
+    found.update(train(backend, job, place))
+    backend.write_weights(weights)
+    backend.train_step(device_batch(backend, job, place, 0))
+    found["loss again"] = np.array(backend.losses())
+    np.savez(arrays_file(log.path.parent, place.rank), **found)  # type: ignore[arg-type]  # NumPy names a flag there
+    log.enter("finish")
+
+
+def device_batch(backend: Backend, job: Job, place: Place, index: int) -> Batch:
+    return backend.to_device(backend.to_host(*fake_batch(job, place, index)))
+
+
+def look(backend: Backend, batch: Batch) -> Dict[str, Array]:
+    """What can be seen without changing anything; that nothing changed is seen too."""
+    found = {f"written/{name}": value for name, value in backend.read_weights().items()}
+    found.update(prefixed("output", backend.outputs(batch)))
+    found.update(prefixed("gradient", backend.gradients(batch)))
+    found.update(prefixed("undisturbed", backend.read_weights()))
+    return found
+
+
+def train(backend: Backend, job: Job, place: Place) -> Dict[str, Array]:
+    """Weights after one step, losses of all steps, and an evaluation after the last."""
+    backend.train_step(device_batch(backend, job, place, 0))
+    found = prefixed("trained", backend.read_weights())
+    for index in range(1, job.steps):
+        backend.train_step(device_batch(backend, job, place, index))
+    backend.synchronize()
+    judged = backend.evaluate(device_batch(backend, job, place, 0))
+    return {
+        **found,
+        "losses": np.array(backend.losses()),
+        "evaluation": np.array([judged.images, judged.loss, judged.correct]),
+    }
+
+
+def prefixed(part: str, arrays: Weights) -> Dict[str, Array]:
+    return {f"{part}/{name}": value for name, value in arrays.items()}

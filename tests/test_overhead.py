@@ -1,0 +1,146 @@
+"""The overhead benchmark: its ratios, intervals and verdicts against answers worked out on paper."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from benchmarks.comparison import (
+    Case,
+    Pair,
+    Speed,
+    Target,
+    exit_code,
+    paired_ratio,
+    ratio_of,
+    speed_row,
+    speed_up,
+    spread,
+    verdict,
+    verdict_line,
+)
+from benchmarks.contestants import SCRIPTS, WORKLOAD, launcher, run_handwritten, script_arguments
+
+from paceline.plan import Cell, Run
+from paceline.stats import Estimate
+from tests.made_runs import on_devices
+
+ONE, TWO = Case("torch", 1), Case("torch", 2)
+
+
+def pair(case: Case, ours: float, handwritten: float, *, at_once: bool = False) -> Pair:
+    """Two runs with these images/s, each busy for half of the time."""
+    return Pair(case, at_once, Speed(ours, 2 * ours, ()), Speed(handwritten, 2 * handwritten, ()))
+
+
+def run_of(cell: Cell) -> Run:
+    return Run(cell, repeat=0, key="key", timeout_seconds=60.0)
+
+
+def at_least(low: float | None, high: float | None) -> Target:
+    return Target("ratio", Estimate(0.97, low, high), 0.98, at_least=True)
+
+
+def less_than(low: float | None, high: float | None) -> Target:
+    return Target("percent", Estimate(1.5, low, high), 2.0)
+
+
+def test_paired_ratio_is_the_median_of_the_rounds() -> None:
+    # 1.00, 0.95 and 0.90. Two of three picks are the least in 7 of 27 resamples, so both ends are in the interval.
+    assert paired_ratio([100, 95, 99], [100, 100, 110]) == Estimate(0.95, 0.90, 1.00)
+
+
+def test_machine_that_slows_down_between_rounds_changes_no_ratio() -> None:
+    assert paired_ratio([100, 50, 25], [100, 50, 25]) == Estimate(1.0, 1.0, 1.0)
+
+
+def test_single_round_has_a_ratio_without_an_interval() -> None:
+    assert paired_ratio([99], [100]) == Estimate(0.99)
+
+
+def test_spread_is_the_range_over_the_median() -> None:
+    assert spread([110, 90, 100]) == 0.2
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (at_least(0.98, 1.02), "met"),  # the limit itself is kept
+        (at_least(0.97, 1.02), "cannot tell"),
+        (at_least(0.95, 0.979), "not met"),
+        (at_least(0.95, 0.98), "cannot tell"),
+        (at_least(None, None), "cannot tell"),
+        (less_than(1.0, 1.99), "met"),
+        (less_than(1.0, 2.0), "cannot tell"),
+        (less_than(2.0, 3.0), "not met"),  # the limit itself is not less than the limit
+        (less_than(None, None), "cannot tell"),
+        (Target("nothing", None, 2.0), "cannot tell"),
+    ],
+)
+def test_verdict_needs_the_whole_interval(target: Target, expected: str) -> None:
+    assert verdict(target) == expected
+
+
+def test_only_a_missed_target_fails() -> None:
+    assert exit_code([at_least(0.99, 1.0), at_least(0.97, 1.0), less_than(1.0, 1.5)]) == 0
+    assert exit_code([at_least(0.99, 1.0), less_than(2.5, 3.0)]) == 1
+
+
+def test_verdict_line_says_limit_and_measurement() -> None:
+    assert verdict_line(at_least(0.95, 1.0)) == "cannot tell: ratio, at least 0.98; measured 0.970 (0.950–1.000)"
+    single = Target("help, s", Estimate(0.15, 0.15, 0.15), 0.3)
+    assert verdict_line(single) == "met: help, s, less than 0.3; measured 0.150"
+
+
+def test_ratio_of_a_case_leaves_out_the_others() -> None:
+    pairs = [pair(ONE, 90, 100), pair(TWO, 300, 100)]
+    assert ratio_of(pairs, ONE, "images/s") == Estimate(0.9)
+
+
+def test_runs_at_once_and_in_turn_are_kept_apart() -> None:
+    pairs = [pair(ONE, 90, 100), pair(ONE, 50, 100, at_once=True)]
+    assert ratio_of(pairs, ONE, "images/processor-s") == Estimate(0.9)
+    assert ratio_of(pairs, ONE, "images/processor-s at once") == Estimate(0.5)
+
+
+def test_row_of_the_table() -> None:
+    pairs = [pair(ONE, 100, 200), pair(ONE, 200, 400)]
+    expected = ["torch, 1 device", "images/processor-s", "300", "600", "0.500", "66.7%"]  # (800 - 400) / 600
+    assert speed_row(pairs, ONE, "images/processor-s") == expected
+
+
+def test_speed_up_compares_devices_within_a_round() -> None:
+    # The second round is half as fast throughout: 180/100 and 90/50 are both 1.8.
+    pairs = [pair(ONE, 100, 1), pair(TWO, 180, 1), pair(TWO, 90, 1), pair(ONE, 50, 1)]
+    assert speed_up(pairs, TWO, "ours") == Estimate(1.8, 1.8, 1.8)
+
+
+def test_script_gets_the_settings_of_the_cell() -> None:
+    run = run_of(on_devices(2, framework="torch", batch_size=128, steps=30, warmup=5))
+    script, *flags = script_arguments(run)
+    assert script.endswith("handwritten/torch_resnet20.py")
+    assert " ".join(flags) == "--steps 30 --warmup 6 --batch-size 128 --devices 2 --cores 0,1"
+
+
+def test_only_torch_on_several_devices_has_several_processes() -> None:
+    assert launcher("python", run_of(on_devices(1, framework="torch"))) == ["python"]
+    assert launcher("python", run_of(on_devices(2, framework="jax"))) == ["python"]
+    assert launcher("python", run_of(on_devices(2, framework="torch")))[-2:] == ["--nproc-per-node", "2"]
+
+
+@pytest.mark.parametrize("framework", SCRIPTS)
+def test_script_imports_nothing_of_ours(framework: str) -> None:
+    tree = ast.parse(SCRIPTS[framework].read_text(encoding="utf-8"))
+    names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert not [name for name in names if name and name.startswith(("paceline", "benchmarks"))]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("framework", SCRIPTS)
+@pytest.mark.parametrize("devices", [1, 2])
+def test_script_trains_the_same_number_of_parameters(framework: str, devices: int) -> None:
+    cell = on_devices(devices, workload=WORKLOAD, framework=framework, batch_size=4, steps=2, warmup=2)
+    speed = run_handwritten(run_of(cell), print)  # refuses a network of another size
+    assert len(speed.losses) == 3
+    assert speed.images_per_second > 0
