@@ -30,10 +30,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Pair:
-    """Paceline's run and the hand-written one: one after the other, or both at once on the same cores."""
+    """Paceline's run and the hand-written one just before or after it."""
 
     case: Case
-    at_once: bool
     ours: Speed
     handwritten: Speed
 
@@ -89,19 +88,17 @@ def with_interval(value: Estimate | None) -> str:
     return f"{value.median:.3f} ({value.low:.3f}–{value.high:.3f})"
 
 
-# Whether both run at once, and what is compared. At once, the scheduler switches between them every few milliseconds,
-# so that a noisy machine slows both alike; images/s would only show how it shares out the cores.
-MEASURES = {
-    "images/s": (False, "images_per_second"),
-    "images/processor-s": (False, "images_per_processor_second"),
-    "images/processor-s at once": (True, "images_per_processor_second"),
-}
+MEASURES = {"images/s": "images_per_second", "images/processor-s": "images_per_processor_second"}
 
 
 def values_of(pairs: Sequence[Pair], case: Case, side: str, measure: str) -> list[float]:
     """One value for each round; `side` is ours or handwritten."""
-    at_once, field = MEASURES[measure]
-    return [getattr(getattr(pair, side), field) for pair in pairs if (pair.case, pair.at_once) == (case, at_once)]
+    return [getattr(getattr(pair, side), MEASURES[measure]) for pair in pairs if pair.case == case]
+
+
+def duel_ratio(turns: Sequence[tuple[float, float]]) -> float:
+    """Speed of ours against hand-written in one process, from the seconds of each turn of both: the median turn."""
+    return statistics.median(handwritten / ours for ours, handwritten in turns)
 
 
 def ratio_of(pairs: Sequence[Pair], case: Case, measure: str) -> Estimate | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import resource
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,12 +28,14 @@ from paceline.plan import Run, make_job
 from paceline.records import RUN_FOLDER
 from paceline.runner import Tools, execute
 from paceline.store import Store, new_id
+from paceline.worker_code import deploy
 from paceline.workloads import WORKLOADS
-from paceline_worker.protocol import event_file
+from paceline_worker.protocol import JOB_FILE, event_file
 
 SCRIPTS = {name: Path(__file__).parent / "handwritten" / f"{name}_resnet20.py" for name in ("torch", "jax")}
 WORKLOAD = "cifar10-resnet20"  # what they train
 SHOWN_LOSSES = 3
+DUEL_TURNS, DUEL_STEPS = 12, 2
 
 
 class Meter(Progress):
@@ -114,6 +118,23 @@ def output_of(run: Run, say: Callable[[str], None]) -> bytes:
     if process.returncode:
         raise UserError(f"{command} failed:\n{complaints.decode(errors='replace')}")
     return output
+
+
+def run_duel(run: Run, say: Callable[[str], None]) -> list[tuple[float, float]]:
+    """Seconds of each turn, ours and hand-written, from one process that holds both."""
+    framework, job = find(run.cell.framework).framework, make_job(run)
+    python = environments.ensure(framework, say).python
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / JOB_FILE).write_text(json.dumps(job.to_json()), encoding="utf-8")
+        root = Path(__file__).parent.parent
+        environment = commands(framework, job, python, folder, deploy())[0].environment
+        environment["PYTHONPATH"] += f"{os.pathsep}{root}"
+        words = [python, "-m", "benchmarks.duel", scratch, framework.name, str(DUEL_TURNS), str(DUEL_STEPS)]
+        ended = subprocess.run(words, env=environment, capture_output=True, timeout=run.timeout_seconds, check=False)
+    if ended.returncode:
+        raise UserError(f"The duel of {framework.name} failed:\n{ended.stderr.decode(errors='replace')}")
+    return msgspec.json.decode(ended.stdout.splitlines()[-1], type=list[tuple[float, float]])
 
 
 def launcher(python: str, run: Run) -> list[str]:

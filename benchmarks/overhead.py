@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rich import box
@@ -24,6 +23,7 @@ from benchmarks.comparison import (
     Case,
     Pair,
     Target,
+    duel_ratio,
     exit_code,
     ratio_of,
     speed_row,
@@ -31,7 +31,7 @@ from benchmarks.comparison import (
     verdict_line,
     with_interval,
 )
-from benchmarks.contestants import SCRIPTS, WORKLOAD, Meter, run_handwritten, run_ours
+from benchmarks.contestants import SCRIPTS, WORKLOAD, Meter, run_duel, run_handwritten, run_ours
 from paceline.errors import UserError, unknown
 from paceline.machine import this_machine
 from paceline.plan import Plan, Run, make_plan
@@ -52,11 +52,12 @@ def main() -> int:
     try:
         plan = planned(arguments())
         with alone(), tempfile.TemporaryDirectory() as folder:
+            duels = duel_targets(plan)
             pairs, percents = measure(plan, Store(Path(folder)))
     except UserError as error:
         print(f"overhead: {error}", file=sys.stderr)
         return 1
-    targets = [*ratio_targets(pairs), *own_targets(percents)]
+    targets = [*duels, *ratio_targets(pairs), *own_targets(percents)]
     show_speeds(pairs)
     show_speed_ups(pairs)
     show_losses(pairs)
@@ -97,31 +98,36 @@ def planned(options: argparse.Namespace) -> Plan:
 def measure(plan: Plan, store: Store) -> tuple[list[Pair], list[float]]:
     """All pairs, and the share of a core that this process took during each of Paceline's runs."""
     order = random.Random(plan.suite.seed)  # noqa: S311 - order, not secrets
-    with Meter(Console(stderr=True), [*plan.runs, *plan.runs], store.seconds_of) as meter:
+    with Meter(Console(stderr=True), list(plan.runs), store.seconds_of) as meter:
         tools = Tools(store, this_machine(), meter)
-        pairs = []
-        for run in plan.runs:
-            pairs.append(in_turn(run, tools, meter, ours_first=order.random() < 0.5))
-            pairs.append(at_once(run, tools, meter))
+        pairs = [measure_pair(run, tools, meter, ours_first=order.random() < 0.5) for run in plan.runs]
     return pairs, meter.processor_percents
 
 
-def case_of(run: Run) -> Case:
-    return Case(run.cell.framework, run.cell.device_set.count)
-
-
-def in_turn(run: Run, tools: Tools, meter: Meter, *, ours_first: bool) -> Pair:
+def measure_pair(run: Run, tools: Tools, meter: Meter, *, ours_first: bool) -> Pair:
+    case = Case(run.cell.framework, run.cell.device_set.count)
     if ours_first:
         ours = run_ours(run, tools, meter)
-        return Pair(case_of(run), False, ours, run_handwritten(run, meter.say))
+        return Pair(case, ours, run_handwritten(run, meter.say))
     handwritten = run_handwritten(run, meter.say)
-    return Pair(case_of(run), False, run_ours(run, tools, meter), handwritten)
+    return Pair(case, run_ours(run, tools, meter), handwritten)
 
 
-def at_once(run: Run, tools: Tools, meter: Meter) -> Pair:
-    with ThreadPoolExecutor(1) as beside:
-        handwritten = beside.submit(run_handwritten, run, meter.say)
-        return Pair(case_of(run), True, run_ours(run, tools, meter), handwritten.result())
+def duel_targets(plan: Plan) -> list[Target]:
+    """Both loops in one process, turn by turn: the comparison that noise spares. One ratio for each round."""
+    runs = [run for run in plan.runs if run.cell.device_set.count == 1]
+    ratios: dict[str, list[float]] = {run.cell.framework: [] for run in runs}
+    for run in runs:
+        ratios[run.cell.framework].append(duel_ratio(run_duel(run, print)))
+    return [
+        Target(
+            f"{name}, turn by turn: images/processor-s, ours / hand-written",
+            estimate(found),
+            RATIO_LIMIT,
+            at_least=True,
+        )
+        for name, found in ratios.items()
+    ]
 
 
 def cases(pairs: Sequence[Pair]) -> list[Case]:

@@ -24,7 +24,7 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
         ([], "the command line: name at least one workload; `paceline list workloads` shows them."),
         (
             ["cifar10-conv", "--framework", "tourch"],
-            "Unknown framework 'tourch'. Did you mean 'torch'? Known: jax, torch, ",
+            "Unknown framework 'tourch'. Did you mean 'torch'? Known: jax, ",
         ),
         (["cifar10-conv", "--framework", "torch+xla"], "Unknown mode of torch 'xla'. Known: compile."),
         (

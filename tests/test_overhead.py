@@ -10,6 +10,7 @@ from benchmarks.comparison import (
     Pair,
     Speed,
     Target,
+    duel_ratio,
     exit_code,
     paired_ratio,
     ratio_of,
@@ -28,9 +29,9 @@ from tests.made_runs import on_devices
 ONE, TWO = Case("torch", 1), Case("torch", 2)
 
 
-def pair(case: Case, ours: float, handwritten: float, *, at_once: bool = False) -> Pair:
+def pair(case: Case, ours: float, handwritten: float) -> Pair:
     """Two runs with these images/s, each busy for half of the time."""
-    return Pair(case, at_once, Speed(ours, 2 * ours, ()), Speed(handwritten, 2 * handwritten, ()))
+    return Pair(case, Speed(ours, 2 * ours, ()), Speed(handwritten, 2 * handwritten, ()))
 
 
 def run_of(cell: Cell) -> Run:
@@ -97,10 +98,9 @@ def test_ratio_of_a_case_leaves_out_the_others() -> None:
     assert ratio_of(pairs, ONE, "images/s") == Estimate(0.9)
 
 
-def test_runs_at_once_and_in_turn_are_kept_apart() -> None:
-    pairs = [pair(ONE, 90, 100), pair(ONE, 50, 100, at_once=True)]
-    assert ratio_of(pairs, ONE, "images/processor-s") == Estimate(0.9)
-    assert ratio_of(pairs, ONE, "images/processor-s at once") == Estimate(0.5)
+def test_duel_is_decided_by_its_median_turn() -> None:
+    # Ours takes 1, 2 and 4 s where the other takes 1, 1 and 4: 1.0, 0.5 and 1.0 times as fast.
+    assert duel_ratio([(1.0, 1.0), (2.0, 1.0), (4.0, 4.0)]) == 1.0
 
 
 def test_row_of_the_table() -> None:

@@ -197,6 +197,25 @@ def test_any_capability_can_be_missing(
     assert plan.runs == ()
 
 
+@pytest.mark.parametrize(
+    ("most", "reasons"),
+    [
+        (None, []),
+        (4, []),
+        (2, ["narrow trains on at most 2 devices"]),
+        (1, ["narrow trains on at most 1 device", "narrow trains on at most 1 device"]),
+    ],
+)
+def test_more_devices_than_a_framework_can_use_are_skipped(
+    monkeypatch: pytest.MonkeyPatch, most: int | None, reasons: list[str]
+) -> None:
+    narrow = msgspec.structs.replace(find("fake").framework, name="narrow", max_devices=most)
+    monkeypatch.setattr("paceline.plan.find", lambda name: Contestant(narrow, ""))
+    plan = planned(devices=["1xcpu", "2xcpu", "4xcpu"], repeats=1)
+    assert [skip.reason for skip in plan.skips] == reasons
+    assert len(plan.runs) == 3 - len(reasons)
+
+
 def test_cores_are_divided_by_the_largest_set() -> None:
     one, two, four = planned(machine(cores=8), devices=["1xcpu", "2xcpu", "4xcpu"]).cells
     assert one.cores == ((0, 1),)  # not all eight: four devices are to be four times as much as one

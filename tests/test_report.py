@@ -44,6 +44,7 @@ def made(**changes: object) -> Row:
         scaling_interval=None,
         efficiency=1.0,
         parameters=420_096,
+        verified=False,
         runs=("20261115-230959-000001-a00ff3",),
         failed_run=None,
         log_end=None,
@@ -109,6 +110,10 @@ def test_failure_stands_below_with_its_log() -> None:
 def test_memory_of_one_process_for_all_devices_is_said() -> None:
     (remark,) = remarks([made(framework="jax", devices="2xcpu", device_count=2, memory_of="all devices")])
     assert remark == "jax 2xcpu: one process serves all devices, so its memory is that of all together"
+
+
+def test_verified_frameworks_are_named_once() -> None:
+    assert remarks([made(verified=True), TWO]) == ["verified to compute the same network: torch"]
 
 
 def test_markdown_has_one_cell_per_column_whatever_a_run_said() -> None:

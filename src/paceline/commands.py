@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from paceline import environments
+from paceline import certificates, environments
+from paceline.devices import DeviceSet, parse_devices
 from paceline.display import Progress, cell_name, duration
 from paceline.errors import UserError
 from paceline.frameworks import all_frameworks, find
 from paceline.machine import this_machine
 from paceline.metrics import table_rows
-from paceline.plan import Plan, Run, make_plan
+from paceline.plan import Plan, Run, known_workload, make_plan
 from paceline.report.render import FORMATS
+from paceline.report.verdicts import FORMATS as VERDICT_FORMATS
 from paceline.runner import Tools, alone, execute
 from paceline.store import Store
 from paceline.suite import Suite, load_suite, make_suite
+from paceline.verify import Verdict, make_trial, verify
 from paceline.worker import LOG_FILE
 
 
@@ -89,6 +93,48 @@ def show_table(folder: Path, filters: Mapping[str, str | None], form: str) -> No
         chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
     sys.stdout.write(FORMATS[form](rows))
+
+
+def verify_frameworks(
+    workloads: Sequence[str], names: Sequence[str], devices: Sequence[str], batch_size: int | None
+) -> Iterator[Verdict]:
+    """Compare each framework with the reference, one verdict after the other."""
+    machine, say = this_machine(), Console(stderr=True).print
+    contestants = [find(name) for name in (installed_frameworks() if list(names) == ["all"] else names)]
+    questions = [(known_workload(name), cpu_devices(text)) for name, text in itertools.product(workloads, devices)]
+    for workload, device_set in questions:
+        trial = make_trial(workload, device_set, machine, batch_size, say)
+        for contestant in contestants:
+            yield verify(contestant, trial, say)
+
+
+def show_verdicts(verdicts: Iterable[Verdict], form: str, folder: Path) -> bool:
+    """Keep and print them, as they come where the form allows; whether all are equal."""
+    kept = []
+    for verdict in verdicts:
+        certificates.save(folder, verdict)
+        kept.append(verdict)
+        if form == "text":
+            sys.stdout.write(VERDICT_FORMATS[form]([verdict]))
+            sys.stdout.flush()
+    if form != "text":
+        sys.stdout.write(VERDICT_FORMATS[form](kept))
+    return all(verdict.equal for verdict in kept)
+
+
+def installed_frameworks() -> list[str]:
+    shown = [framework for framework in all_frameworks().values() if not framework.hidden]
+    names = [framework.name for framework in shown if environments.installed(framework)]
+    if not names:
+        raise UserError("No framework is installed; `paceline install torch jax` installs two.")
+    return names
+
+
+def cpu_devices(text: str) -> DeviceSet:
+    devices = parse_devices(text)
+    if devices.kind != "cpu":
+        raise UserError(f"The reference runs on CPUs only; verify on 1xcpu or 2xcpu, not {text!r}.")
+    return devices
 
 
 def print_log(folder: Path, run: str) -> None:

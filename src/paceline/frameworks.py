@@ -22,6 +22,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     title: str
     package: str  # the distribution whose version is shown
     devices: tuple[str, ...]
+    max_devices: int | None = None  # how many can train one network together; None is any number
     updates: tuple[str, ...]
     data: tuple[str, ...]
     precisions: tuple[str, ...]

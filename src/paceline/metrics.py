@@ -11,6 +11,7 @@ from functools import cache
 
 import msgspec
 
+from paceline import certificates
 from paceline.cost import Cost
 from paceline.frameworks import find
 from paceline.plan import Cell
@@ -65,6 +66,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     scaling_interval: tuple[float, float] | None
     efficiency: float | None  # scaling divided by devices
     parameters: int  # trainable
+    verified: bool  # `paceline verify` found its network equal to the reference, with these versions on this machine
     runs: tuple[str, ...]  # their ids
     failed_run: str | None  # the one that `reason` speaks of
     log_end: str | None  # and the last lines it printed
@@ -94,7 +96,9 @@ class Measured:
 def table_rows(store: Store, filters: Mapping[str, str | None]) -> list[Row]:
     """The rows of the newest plan, or of all plans for the cells that the filters choose."""
     measured = _select(store, {key: value for key, value in filters.items() if value})
-    return [_row(one, measured) for one in measured]
+    proofs = certificates.load(store.folder)
+    proven = {(v.workload, v.framework, v.fingerprint, v.machine) for v in proofs if v.equal}
+    return [_row(one, measured, proven) for one in measured]
 
 
 def _select(store: Store, filters: Mapping[str, str]) -> list[Measured]:
@@ -126,7 +130,7 @@ def _cells(store: Store, plan_id: str) -> list[Measured]:
     ]
 
 
-def _row(one: Measured, among: list[Measured]) -> Row:
+def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, str]]) -> Row:
     cell, workload = one.cell, WORKLOADS[one.cell.workload]
     speed = estimate(one.values("images_per_second"))
     scaling = _scaling(one, among)
@@ -161,10 +165,15 @@ def _row(one: Measured, among: list[Measured]) -> Row:
         scaling_interval=(scaling.low, scaling.high) if scaling and scaling.low and scaling.high else None,
         efficiency=scaling.median / count if scaling else None,
         parameters=_parameters(cell.workload),
+        verified=bool(one.runs) and {proof_of(cell, run) for run in one.runs} <= proven,
         runs=tuple(run["id"] for run in one.runs),
         failed_run=one.failed[0]["id"] if one.failed else None,
         log_end=one.failed[0]["log_end"] if one.failed else None,
     )
+
+
+def proof_of(cell: Cell, run: sqlite3.Row) -> tuple[str, str, str, str]:
+    return cell.workload, cell.framework, run["fingerprint"], run["machine"]
 
 
 def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:

@@ -130,7 +130,7 @@ def _cell(  # noqa: PLR0913, PLR0917 - the axes of the matrix
     machine: Machine,
 ) -> Cell:
     data, update, precision = choices
-    workload = _workload(workload_name)
+    workload = known_workload(workload_name)
     scaling, size = batch
     batch_size = (size or workload.batch_size) * (devices.count if scaling == "weak" else 1)
     check_split(batch_size, devices)
@@ -158,7 +158,7 @@ def _cell(  # noqa: PLR0913, PLR0917 - the axes of the matrix
     )
 
 
-def _workload(name: str) -> Workload:
+def known_workload(name: str) -> Workload:
     if name not in WORKLOADS:
         raise unknown("workload", name, WORKLOADS)
     return WORKLOADS[name]
@@ -195,7 +195,12 @@ def reason_to_skip(cell: Cell) -> str | None:
         cell.precision: framework.precisions,
     }
     missing = [(wanted, offered) for wanted, offered in offers.items() if wanted not in offered]
-    return next((f"{framework.name} has no {wanted}, only {', '.join(offered)}" for wanted, offered in missing), None)
+    for wanted, offered in missing:
+        return f"{framework.name} has no {wanted}, only {', '.join(offered)}"
+    most = framework.max_devices
+    if most is not None and cell.device_set.count > most:
+        return f"{framework.name} trains on at most {most} device{'s' if most > 1 else ''}"
+    return None
 
 
 def _round(cells: list[Cell], repeat: int, suite: Suite, machine: Machine) -> list[Run]:

@@ -2,47 +2,55 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline import environments
-from paceline.environments import Environment, Say
-from paceline.frameworks import Contestant, find
-from paceline.launchers import commands
-from paceline.outcome import Outcome, judge
-from paceline.worker import LOG_FILE, Worker
-from paceline.worker_code import deploy
+from paceline.cost import Cost
+from paceline.devices import DeviceSet
+from paceline.environments import Say
+from paceline.frameworks import Contestant
+from paceline.machine import Machine
+from paceline.plan import check_split
+from paceline.probing import Arrays, Probe, probe, reference_probe
+from paceline.worker_code import code_hash
+from paceline.workloads.definition import Workload
 from paceline_worker.graph import Graph
-from paceline_worker.protocol import JOB_FILE, Job, arrays_file
+from paceline_worker.protocol import Job
 
-Arrays = dict[str, NDArray[np.float64]]
-REFERENCE = "reference"
-TIMEOUT_SECONDS = 1800.0
+LARGE_MACS = 10**9  # of one image: from here on the reference is given few of them
+SMALL_BATCH, BATCH = 4, 16
+STEPS = 5
 
 
 class Quantity(msgspec.Struct, frozen=True):
     """Something that is compared, and how far it may be off."""
 
     name: str
+    meaning: str
     tolerance: float  # of the norm of the difference, relative to the norm of the reference
-    backwards: bool = False  # errors arise at the last layer first
+    backwards: bool = False  # an error shows at the last layer first
 
 
-# Float32 rounds at 6e-8; what follows is what sums over a deep network leave of that, and nothing more.
+# Float32 rounds at 6e-8; this is what sums over a deep network leave of that.
 QUANTITIES = (
-    Quantity("output", 1e-4),
-    Quantity("gradient", 1e-3, backwards=True),
-    Quantity("trained", 1e-4),
-    Quantity("losses", 1e-4),
-    Quantity("evaluation", 1e-3),
+    Quantity("output", "outputs", 1e-5),
+    Quantity("gradient", "gradients", 1e-3, backwards=True),
+    Quantity("update", "changes of weights and running statistics in a step", 1e-3),
+    Quantity("prediction", "predictions", 1e-4),
+    Quantity("losses", "losses", 1e-4),
+    Quantity("evaluation", "evaluation", 1e-3),
 )
+
+
+# The recipe's rule is verified at a small rate, so that rounding is not amplified from step to step (at the full rate
+# a deep network with random labels is chaotic), and with a large decay, so that a wrong exclusion shows in one step.
+RATE_FACTOR, DECAY_FACTOR = 0.02, 100.0
+FLOAT32_ROUNDING = 2.0**-23
+END_TO_END = ("prediction/", "losses", "evaluation")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -62,84 +70,107 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     framework: str
     devices: str
-    versions: dict[str, str]
-    fingerprint: str
+    version: str
+    fingerprint: str  # of the framework's environment
+    worker_code: str
+    machine: str
     equal: bool
-    findings: tuple[Finding, ...] = ()
-    failure: str | None = None
+    findings: tuple[Finding, ...]
+    failure: str | None
 
 
 @dataclass(frozen=True)
-class Probe:
-    """What a framework showed, all ranks together, or why it did not."""
+class Trial:
+    """What all frameworks are asked, and what the reference answered."""
 
-    environment: Environment
-    arrays: Arrays
-    outcome: Outcome
-
-
-def probe(contestant: Contestant, job: Job, say: Say) -> Probe:
-    """Run the probe in the framework's environment."""
-    framework = contestant.framework
-    environment = environments.ensure(framework, say)
-    ranks = len(job.devices) if framework.processes == "per device" else 1
-    told = replace(job, framework=framework.name, mode=contestant.mode, task="probe")
-    with tempfile.TemporaryDirectory(prefix="paceline-probe-") as scratch:
-        folder = Path(scratch)
-        (folder / JOB_FILE).write_text(json.dumps(told.to_json()), encoding="utf-8")
-        starts = commands(framework, told, environment.python, folder, deploy())
-        with Worker(starts, folder, ranks, TIMEOUT_SECONDS) as worker:
-            for _ in worker.follow():
-                pass
-        outcome = judge(worker.files, worker.ending, 0.0, folder / LOG_FILE, memory_ran_out=False)
-        files = [arrays_file(folder, rank) for rank in range(ranks)]
-        arrays = joined([dict(np.load(path)) for path in files]) if outcome.status == "ok" else {}
-    return Probe(environment, arrays, outcome)
+    workload: str
+    devices: str
+    machine: str
+    job: Job
+    truth: Probe
 
 
-def joined(ranks: Sequence[Arrays]) -> Arrays:
-    """One set of arrays: images of all ranks in order, losses averaged, evaluations added; the rest is equal anyway."""
-    together = dict(ranks[0])
-    for name in together:
-        parts = [rank[name] for rank in ranks]
-        if name.startswith("output/"):
-            together[name] = np.concatenate(parts)
-        elif name == "losses":
-            together[name] = np.mean(parts, axis=0)
-        elif name == "evaluation":
-            together[name] = np.sum(parts, axis=0)
-    return together
+def make_trial(workload: Workload, devices: DeviceSet, machine: Machine, batch_size: int | None, say: Say) -> Trial:
+    job = verification_job(workload, devices, machine, batch_size)
+    return Trial(workload.name, devices.name, machine.id, job, reference_probe(job, say))
 
 
-def verify(contestant: Contestant, workload: str, job: Job, judge_: Probe, say: Say) -> Verdict:
-    """Compare a framework with what the reference showed for the same job."""
-    seen = probe(contestant, job, say)
-    failed = seen.outcome.status != "ok"
-    findings = () if failed else tuple(compare(Graph.from_json(job.graph), seen.arrays, judge_.arrays))
-    return Verdict(
-        workload=workload,
-        framework=contestant.name,
-        devices=f"{len(job.devices)}xcpu",
-        versions={contestant.framework.package: seen.environment.packages.get(contestant.framework.package, "?")},
-        fingerprint=seen.environment.fingerprint,
-        equal=not failed and all(finding.diverges_at is None for finding in findings),
-        findings=findings,
-        failure=f"{seen.outcome.kind} in {seen.outcome.phase}: {seen.outcome.message}" if failed else None,
+def verification_job(workload: Workload, devices: DeviceSet, machine: Machine, batch_size: int | None) -> Job:
+    """A few steps on a small batch, one core per device."""
+    graph = workload.graph()
+    size = batch_size or (SMALL_BATCH if Cost.of(graph).forward_macs > LARGE_MACS else BATCH)
+    check_split(size, devices)
+    cores = machine.cores
+    return Job(
+        framework="",
+        mode="",
+        graph=graph.to_json(),
+        classes=workload.classes,
+        recipe=replace(
+            workload.recipe,
+            learning_rate=RATE_FACTOR * workload.recipe.learning_rate,
+            weight_decay=DECAY_FACTOR * workload.recipe.weight_decay,
+        ),
+        devices=devices.devices,
+        cores=tuple((cores[index % len(cores)],) for index in range(devices.count)),
+        shares=(size // devices.count,) * devices.count,
+        update="replicated",
+        data="fake:device",
+        precision="float32",
+        seed=1,
+        steps=STEPS,
+        warmup=0,
+        evaluation_steps=0,
+        block_steps=STEPS,
+        patience_seconds=300.0,
     )
 
 
-def reference_probe(job: Job, say: Say) -> Probe:
-    found = probe(find(REFERENCE), job, say)
-    if found.outcome.status != "ok":
-        raise RuntimeError(f"the reference failed: {found.outcome.message}\n{found.outcome.log_end}")
-    return found
+def verify(contestant: Contestant, trial: Trial, say: Say) -> Verdict:
+    """Compare a framework with what the reference showed for the same job."""
+    seen = probe(contestant, trial.job, say)
+    findings = () if seen.failure else tuple(compare_with_reference(seen, trial, say))
+    return Verdict(
+        workload=trial.workload,
+        framework=contestant.name,
+        devices=trial.devices,
+        version=seen.environment.packages.get(contestant.framework.package, "?"),
+        fingerprint=seen.environment.fingerprint,
+        worker_code=code_hash(),
+        machine=trial.machine,
+        equal=not seen.failure and all(finding.diverges_at is None for finding in findings),
+        findings=findings,
+        failure=seen.failure,
+    )
+
+
+def compare_with_reference(seen: Probe, trial: Trial, say: Say) -> Iterator[Finding]:
+    """Layer by layer on what the framework itself gave so far, and from end to end on its own."""
+    given = {name.partition("/")[2]: array for name, array in seen.arrays.items() if name.startswith("output/")}
+    local = reference_probe(trial.job, say, given).arrays
+    graph = Graph.from_json(trial.job.graph)
+    whole = {name: array for name, array in derived(graph, trial.truth.arrays).items() if name.startswith(END_TO_END)}
+    yield from compare(graph, derived(graph, seen.arrays), {**derived(graph, local), **whole})
+
+
+def derived(graph: Graph, arrays: Arrays) -> Arrays:
+    """With what follows from them: the change of each array in the first step, and the predictions."""
+    changes = {
+        name.replace("trained/", "update/"): array - arrays[name.replace("trained/", "written/")]
+        for name, array in arrays.items()
+        if name.startswith("trained/")
+    }
+    return {**arrays, **changes, **{f"prediction/{name}": arrays[f"output/{name}"] for name in graph.losses}}
 
 
 def compare(graph: Graph, arrays: Arrays, truth: Arrays) -> Iterator[Finding]:
     for quantity in QUANTITIES:
         names = _in_order(graph, quantity, truth)
         floor = _floor([truth[name] for name in names])
-        differences = {name: _difference(arrays[name], truth[name], floor) for name in names}
+        differences = {
+            name: _difference(arrays.get(name), truth[name], max(floor, _rounding(name, truth) / quantity.tolerance))
+            for name in names
+        }
         where = max(differences, key=lambda name: differences[name])
         wrong = next((name for name, value in differences.items() if not value <= quantity.tolerance), None)
         yield Finding(
@@ -150,6 +181,12 @@ def compare(graph: Graph, arrays: Arrays, truth: Arrays) -> Iterator[Finding]:
             diverges_at=None if wrong is None else _place(wrong),
             by=None if wrong is None else differences[wrong],
         )
+
+
+def _rounding(name: str, truth: Arrays) -> float:
+    """How well float32 can hold a change: no better than the array that is changed."""
+    changed = truth.get(name.replace("update/", "written/")) if name.startswith("update/") else None
+    return 0.0 if changed is None else FLOAT32_ROUNDING * float(np.sqrt(np.mean(changed**2)))
 
 
 def _in_order(graph: Graph, quantity: Quantity, truth: Arrays) -> list[str]:
@@ -165,9 +202,9 @@ def _floor(arrays: Sequence[NDArray[np.float64]]) -> float:
     return 1e-3 * float(np.sqrt(np.mean(total**2)))
 
 
-def _difference(found: NDArray[np.float64], truth: NDArray[np.float64], floor: float) -> float:
-    """Norm of the difference relative to the norm of the truth; another shape is infinitely far off."""
-    if found.shape != truth.shape:
+def _difference(found: NDArray[np.float64] | None, truth: NDArray[np.float64], floor: float) -> float:
+    """Norm of the difference relative to the norm of the truth; what is missing or misshapen is infinitely far off."""
+    if found is None or found.shape != truth.shape or not np.isfinite(found).all():
         return float("inf")
     size = max(float(np.linalg.norm(truth)), floor * float(np.sqrt(truth.size)))
     return float(np.linalg.norm(found.astype(np.float64) - truth)) / size

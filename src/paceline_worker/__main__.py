@@ -18,7 +18,7 @@ from paceline_worker.protocol import EventLog, Job, event_file
 TASKS = {"train": loop.run, "probe": probe.run}
 
 
-def main(folder: Path) -> int:
+def main(folder: Path) -> None:
     end_with_the_orchestrator(folder)
     job = Job.read(folder)
     place = find_place(job, os.environ)
@@ -30,11 +30,21 @@ def main(folder: Path) -> int:
         TASKS[job.task](backend, job, place, log)
         backend.close()
         log.write("finished")
+        leave(0)
     except Exception as error:  # noqa: BLE001 - any failure of a framework is a result: it is recorded, then shown
         log.write("failed", kind=type(error).__name__, message=str(error), traceback=traceback.format_exc())
         traceback.print_exc()
-        return 1
-    return 0
+        leave(1)
+
+
+def leave(code: int) -> None:
+    """End at once: all is said and closed, and frameworks can hang or crash while an interpreter is taken down.
+
+    It is called while the backend is still held: gloo deadlocks even when that is released (pytorch/pytorch#56297).
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def load(framework: str) -> Type[Backend]:
@@ -45,7 +55,4 @@ def load(framework: str) -> Type[Backend]:
 
 
 if __name__ == "__main__":
-    code = main(Path(sys.argv[1]))
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # all is said and closed; some frameworks hang or crash while their interpreter is taken down
+    main(Path(sys.argv[1]))

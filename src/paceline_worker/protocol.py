@@ -48,6 +48,7 @@ class Job:
     block_steps: int  # steps between two readings of the clock
     patience_seconds: float  # how long a rank waits for the others
     task: str = "train"  # or "probe": show what is computed instead of how fast
+    given: str = ""  # for the reference: a file of another framework's layer outputs to go on from
 
     @property
     def batch_size(self) -> int:

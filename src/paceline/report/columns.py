@@ -91,7 +91,9 @@ def title(row: Row) -> str:
 
 def remarks(rows: Iterable[Row]) -> list[str]:
     """What must be said about single rows: causes of failures, reasons of skips, marks."""
-    said = []
+    rows = list(rows)
+    proven = list(dict.fromkeys(row.framework for row in rows if row.verified))
+    said = [f"verified to compute the same network: {', '.join(proven)}"] if proven else []
     for row in rows:
         name = f"{row.framework} {row.devices}"
         if row.reason:

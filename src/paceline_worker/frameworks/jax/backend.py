@@ -52,6 +52,10 @@ class FrameworkBackend(Backend):
         if kind == "cpu":
             jax.config.update("jax_platforms", "cpu")
             jax.config.update("jax_num_cpu_devices", len(place.devices))
+            if len(place.devices) > 1:
+                # A device that waits for the others in an exchange holds a thread of XLA's pool. Without spare ones the
+                # work that the others still have to do may never get a thread (seen with ResNet-50 on two devices).
+                os.environ["PJRT_NPROC"] = str(len(place.devices) * (place.threads + 1))
             many = "true" if place.threads > 1 else "false"
             os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen={many}"
         jax.config.update("jax_default_matmul_precision", "highest")  # float32 means float32, also on tensor cores
@@ -76,8 +80,7 @@ class FrameworkBackend(Backend):
         self._losses: List[jax.Array] = []
         self.write_weights(weights)
         self._step = self._compiled(self._train, (State(EVERY, EVERY, SHARD), EVERY), donate=(0,))
-        self._gradients = self._compiled(self._differentiate, (EVERY, SHARD, EVERY))
-        self._outputs = self._compiled(self._look, SHARD)
+        self._inspect = self._compiled(self._differentiate, (EVERY, SHARD, EVERY, SHARD))
 
     def _names(self, kind: str) -> List[str]:
         return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
@@ -100,28 +103,25 @@ class FrameworkBackend(Backend):
         weights = {**trained, **running, **fixed.frozen}
         return forward(self._graph, weights, images, Pass(True, self._dtype, fixed.key))
 
-    def _look(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Arrays:
-        return self._forward(state.trained, state, fixed, images)[0]
-
     def _differentiate(
         self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array
-    ) -> Tuple[Arrays, Arrays, jax.Array]:
-        """Gradients and loss, averaged over the devices; running statistics of this device."""
+    ) -> Tuple[Arrays, Arrays, jax.Array, Arrays]:
+        """Gradients and loss, averaged over the devices; running statistics and layer outputs of this device."""
 
-        def loss_of(trained: Arrays) -> Tuple[jax.Array, Arrays]:
+        def loss_of(trained: Arrays) -> Tuple[jax.Array, Tuple[Arrays, Arrays]]:
             values, running = self._forward(trained, state, fixed, images)
             terms = [weight * cross_entropy(values[name], labels).mean() for name, weight in self._graph.losses.items()]
-            return sum(terms[1:], terms[0]), running
+            return sum(terms[1:], terms[0]), (values, running)
 
-        (loss, running), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.trained)
+        (loss, (values, running)), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.trained)
         if self._count > 1:
             flat, restore = ravel_pytree((gradient, loss))  # one exchange for all instead of one for each array
             gradient, loss = restore(jax.lax.pmean(flat, AXIS))
-        return gradient, {name: value[None] for name, value in running.items()}, loss
+        return gradient, {name: value[None] for name, value in running.items()}, loss, values
 
     def _train(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Tuple[State, jax.Array]:
-        """One optimiser step."""
-        gradient, running, loss = self._differentiate(state, fixed, images, labels)
+        """One optimiser step; XLA leaves out the layer outputs, which nobody reads here."""
+        gradient, running, loss, _ = self._differentiate(state, fixed, images, labels)
         recipe, velocity = self._job.recipe, state.velocity
         for name, weight in state.trained.items():
             if recipe.weight_decay and self._parameters[name].role in recipe.decayed:
@@ -163,11 +163,11 @@ class FrameworkBackend(Backend):
         return Evaluation(len(batch[1]), float(loss), int(correct))
 
     def outputs(self, batch: Batch) -> Weights:
-        values = self._outputs(self._state, self._fixed(), *batch)
+        _, _, _, values = self._inspect(self._state, self._fixed(), *batch)
         return {name: np.array(value, dtype=np.float32) for name, value in values.items()}
 
     def gradients(self, batch: Batch) -> Weights:
-        gradients, _, _ = self._gradients(self._state, self._fixed(), *batch)
+        gradients, *_ = self._inspect(self._state, self._fixed(), *batch)
         return {name: np.array(value) for name, value in gradients.items()}
 
     def _arrays(self) -> Arrays:

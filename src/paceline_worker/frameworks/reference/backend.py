@@ -17,10 +17,16 @@ from paceline_worker.weights import Array, Weights
 
 @dataclass
 class Trace:
-    """One forward pass of one device: every output, and every layer's arrays as it left them."""
+    """One forward pass of one device: every output, every layer's arrays as it left them, and what the next layers saw.
+
+    They see the outputs, unless those of another framework are given. Then each layer is judged by itself, and a value
+    so near to zero that rounding decides whether a ReLU lets it pass is decided as that framework did: otherwise one
+    such value, among millions, would look like a wrong gradient.
+    """
 
     outputs: Dict[str, Array]
     own: Dict[str, Own]
+    seen: Dict[str, Array]
 
 
 class FrameworkBackend(Backend):
@@ -29,6 +35,7 @@ class FrameworkBackend(Backend):
 
     def __init__(self, job: Job, place: Place) -> None:
         self._job, self._place = job, place
+        self._given: Weights = dict(np.load(job.given)) if job.given else {}
 
     def settings(self) -> Dict[str, Any]:
         return {"versions": {"numpy": np.__version__}, "threads": self._place.threads, "precision": "float64"}
@@ -47,14 +54,19 @@ class FrameworkBackend(Backend):
         return list(zip(np.split(batch[0], ends), np.split(batch[1], ends)))
 
     def _forward(self, device: int, images: Array, *, training: bool) -> Trace:
-        trace = Trace({}, {})
+        trace = Trace({}, {}, {})
         for node in self._graph.nodes.values():
             names = [parameter.name for parameter in node.op.parameters(self._graph.source(node))]
             arrays = {**self._shared, **self._running[device]}
             own = trace.own[node.name] = {name: arrays[f"{node.name}.{name}"] for name in names}
-            inputs = [trace.outputs[name] for name in node.inputs] or [images]
-            trace.outputs[node.name] = LAYERS[type(node.op)][0](node.op, own, inputs, training)
+            inputs = [trace.seen[name] for name in node.inputs] or [images]
+            output = trace.outputs[node.name] = LAYERS[type(node.op)][0](node.op, own, inputs, training)
+            trace.seen[node.name] = self._given_part(node.name, device) if self._given else output
         return trace
+
+    def _given_part(self, name: str, device: int) -> Array:
+        first = sum(self._place.shares[:device])
+        return self._given[name][first : first + self._place.shares[device]].astype(np.float64)
 
     def _backward(self, trace: Trace, labels: Array) -> Tuple[float, Weights]:
         """Loss of the device's part, and the gradient of every trained array."""
@@ -62,12 +74,12 @@ class FrameworkBackend(Backend):
         gradients: Weights = {}
         loss = 0.0
         for name, weight in self._graph.losses.items():
-            value, slopes[name] = cross_entropy(trace.outputs[name], labels)
+            value, slopes[name] = cross_entropy(trace.seen[name], labels)
             loss, slopes[name] = loss + weight * value.mean(), weight * slopes[name] / len(labels)
         for node in reversed(list(self._graph.nodes.values())):
-            inputs = [trace.outputs[name] for name in node.inputs] or [trace.outputs[node.name]]
+            inputs = [trace.seen[name] for name in node.inputs] or [trace.seen[node.name]]
             own, slope = trace.own[node.name], slopes.pop(node.name)
-            back, found = LAYERS[type(node.op)][1](node.op, own, inputs, trace.outputs[node.name], slope)
+            back, found = LAYERS[type(node.op)][1](node.op, own, inputs, trace.seen[node.name], slope)
             gradients.update({f"{node.name}.{name}": value for name, value in found.items()})
             for source, part in zip(node.inputs, back):
                 slopes[source] = slopes[source] + part if source in slopes else part
@@ -93,6 +105,7 @@ class FrameworkBackend(Backend):
                 layer, _, own = name.rpartition(".")
                 self._running[device][name] = trace.own[layer][own]
         self._losses.append(loss)
+        self._given = {}  # it was for the first step; from here on the reference goes its own way
 
     def synchronize(self) -> None:
         """Nothing is ever queued."""

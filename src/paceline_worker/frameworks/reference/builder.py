@@ -140,7 +140,7 @@ LAYERS: Dict[type, Tuple[Forward, Backward]] = {
     g.Conv: (conv, conv_back),
     g.Dense: (dense, dense_back),
     g.BatchNorm: (batch_norm, batch_norm_back),
-    g.Relu: (lambda op, own, inputs, training: np.maximum(inputs[0], 0), simple(lambda x, y: x > 0)),
+    g.Relu: (lambda op, own, inputs, training: np.maximum(inputs[0], 0), simple(lambda x, y: y > 0)),
     g.Tanh: (lambda op, own, inputs, training: np.tanh(inputs[0]), simple(lambda x, y: 1 - y * y)),
     g.Dropout: (dropout, simple(lambda x, y: np.ones(()))),
     g.MaxPool: (max_pool, max_pool_back),

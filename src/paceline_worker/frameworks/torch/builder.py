@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import Counter
 from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
@@ -132,7 +133,7 @@ def build(graph: Graph) -> fx.GraphModule:
             values[node.name] = code.call_module(safe(node.name), tuple(inputs))
         values[node.name].meta["layer"] = node.name
     code.output(tuple(values[name] for name in graph.losses))
-    work_in_place(graph, modules)
+    work_in_place(graph, modules, values)
     return fx.GraphModule(modules, code)
 
 
@@ -160,13 +161,17 @@ def layer_outputs(model: fx.GraphModule, images: torch.Tensor) -> Dict[str, Arra
 OVERWRITABLE = (BatchNorm, Conv, Dense, Add)  # none of them needs its output to compute gradients
 
 
-def work_in_place(graph: Graph, modules: nn.Module) -> None:
-    """Let a ReLU overwrite its input where nobody else reads it and no gradient needs it: less memory traffic."""
-    readers = [name for node in graph.nodes.values() for name in node.inputs]
+def work_in_place(graph: Graph, modules: nn.Module, values: Dict[str, fx.Node]) -> None:
+    """Let ReLUs and sums overwrite their first input where nobody else reads it: less memory traffic."""
+    readers = Counter(name for node in graph.nodes.values() for name in node.inputs)
     for node in graph.nodes.values():
-        alone = readers.count(node.inputs[0]) == 1 if node.inputs else False
-        if isinstance(node.op, Relu) and alone and isinstance(graph.nodes[node.inputs[0]].op, OVERWRITABLE):
+        first = node.inputs[0] if node.inputs else ""
+        if readers[first] != 1 or not isinstance(graph.nodes[first].op, OVERWRITABLE):
+            continue
+        if isinstance(node.op, Relu):
             getattr(modules, safe(node.name)).inplace = True
+        elif isinstance(node.op, Add) and len(node.inputs) == 2:
+            values[node.name].target = operator.iadd
 
 
 def safe(name: str) -> str:

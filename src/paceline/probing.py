@@ -1,0 +1,84 @@
+"""Runs a framework's probe: what it computes, as arrays, instead of how fast."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline import environments
+from paceline.environments import Environment, Say
+from paceline.frameworks import Contestant, find
+from paceline.launchers import commands
+from paceline.outcome import Outcome, judge
+from paceline.worker import LOG_FILE, Worker
+from paceline.worker_code import deploy
+from paceline_worker.protocol import JOB_FILE, Job, arrays_file
+
+Arrays = dict[str, NDArray[np.float64]]
+REFERENCE = "reference"
+TIMEOUT_SECONDS = 1800.0
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a framework showed, all ranks together, or why it did not."""
+
+    environment: Environment
+    arrays: Arrays
+    outcome: Outcome
+
+    @property
+    def failure(self) -> str | None:
+        if self.outcome.status == "ok":
+            return None
+        return f"{self.outcome.kind} in {self.outcome.phase}: {self.outcome.message}"
+
+
+def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = None) -> Probe:
+    """Show the job's batches to the framework, in its own environment and processes."""
+    framework = contestant.framework
+    environment = environments.ensure(framework, say)
+    ranks = len(job.devices) if framework.processes == "per device" else 1
+    told = replace(job, framework=framework.name, mode=contestant.mode, task="probe")
+    with tempfile.TemporaryDirectory(prefix="paceline-probe-") as scratch:
+        folder = Path(scratch)
+        if given is not None:
+            told = replace(told, given=str(folder / "given.npz"))
+            np.savez(told.given, **given)  # type: ignore[arg-type]  # NumPy names a flag there
+        (folder / JOB_FILE).write_text(json.dumps(told.to_json()), encoding="utf-8")
+        starts = commands(framework, told, environment.python, folder, deploy())
+        with Worker(starts, folder, ranks, TIMEOUT_SECONDS) as worker:
+            for _ in worker.follow():
+                pass
+        outcome = judge(worker.files, worker.ending, 0.0, folder / LOG_FILE, memory_ran_out=False)
+        files = [arrays_file(folder, rank) for rank in range(ranks)]
+        arrays = joined([dict(np.load(path)) for path in files]) if outcome.status == "ok" else {}
+    return Probe(environment, arrays, outcome)
+
+
+def reference_probe(job: Job, say: Say, given: Arrays | None = None) -> Probe:
+    """What the network computes, by the judge; with `given` outputs, what each layer should make of them."""
+    found = probe(find(REFERENCE), job, say, given)
+    if found.failure:
+        raise RuntimeError(f"the reference failed: {found.failure}\n{found.outcome.log_end}")
+    return found
+
+
+def joined(ranks: Sequence[Arrays]) -> Arrays:
+    """One set of arrays: images of all ranks in order, losses averaged, evaluations added; the rest is equal anyway."""
+    together = dict(ranks[0])
+    for name in together:
+        parts = [rank[name] for rank in ranks]
+        if name.startswith("output/"):
+            together[name] = np.concatenate(parts)
+        elif name == "losses":
+            together[name] = np.mean(parts, axis=0)
+        elif name == "evaluation":
+            together[name] = np.sum(parts, axis=0)
+    return together

@@ -1,0 +1,54 @@
+"""Verdicts as lines for people, Markdown or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from paceline.verify import QUANTITIES, Finding, Verdict
+
+MEANINGS = {quantity.name: quantity.meaning for quantity in QUANTITIES}
+
+
+def sentence(verdict: Verdict) -> str:
+    """Equal and how nearly, or the first layer that diverges and by how much."""
+    if verdict.failure:
+        return f"could not be seen: {verdict.failure}"
+    wrong = next((finding for finding in verdict.findings if finding.diverges_at), None)
+    if wrong:
+        return (
+            f"DIFFERS: {MEANINGS[wrong.quantity]} diverge first at {wrong.diverges_at}, "
+            f"by {wrong.by:.1e} (allowed {wrong.tolerance:.0e})"
+        )
+    return "equal: " + ", ".join(largest(finding) for finding in verdict.findings)
+
+
+def largest(finding: Finding) -> str:
+    place = f" ({finding.where})" if finding.where != finding.quantity else ""
+    return f"{finding.quantity} {finding.largest:.0e}{place}"
+
+
+def name(verdict: Verdict) -> str:
+    return f"{verdict.workload} {verdict.framework} {verdict.version} {verdict.devices}"
+
+
+def text(verdicts: Sequence[Verdict]) -> str:
+    return "".join(f"{name(verdict)}: {sentence(verdict)}\n" for verdict in verdicts)
+
+
+def markdown(verdicts: Sequence[Verdict]) -> str:
+    rows = [
+        f"| {verdict.workload} | {verdict.framework} {verdict.version} | {verdict.devices} | "
+        + sentence(verdict).replace("|", "\\|").replace("<", "&lt;")
+        + " |"
+        for verdict in verdicts
+    ]
+    return "\n".join(["| workload | framework | devices | against the reference |", "|---|---|---|---|", *rows, ""])
+
+
+def as_json(verdicts: Sequence[Verdict]) -> str:
+    return msgspec.json.format(msgspec.json.encode(verdicts)).decode() + "\n"
+
+
+FORMATS: dict[str, Callable[[Sequence[Verdict]], str]] = {"text": text, "markdown": markdown, "json": as_json}

@@ -1,0 +1,229 @@
+"""TensorFlow: one process for all devices, replicated by MirroredStrategy, and a whole step in one tf.function."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.frameworks.tensorflow.builder import Tensors, forward
+from paceline_worker.graph import Graph
+from paceline_worker.place import Place
+from paceline_worker.protocol import Job
+from paceline_worker.weights import Array, Weights
+
+# Each device keeps its own running statistics; who reads them from outside a step gets their mean.
+PER_DEVICE = {
+    "synchronization": tf.VariableSynchronization.ON_READ,
+    "aggregation": tf.VariableAggregation.MEAN,
+}
+
+
+class FrameworkBackend(Backend):
+    def __init__(self, job: Job, place: Place) -> None:
+        self._job, self._place = job, place
+        self._kind = place.devices[0].split(":")[0]
+        tf.random.set_seed(job.seed)  # for dropout; the weights come from outside
+        tf.config.experimental.enable_tensor_float_32_execution(False)  # float32 means float32, also on tensor cores
+        self._set_threads()
+        self._divide_devices()
+        self._names = [name.replace("cuda", "gpu") for name in place.devices]
+        one = len(self._names) == 1
+        self._strategy = (
+            tf.distribute.OneDeviceStrategy(*self._names) if one else tf.distribute.MirroredStrategy(self._names)
+        )
+
+    def _set_threads(self) -> None:
+        """Both pools are shared by all CPU devices."""
+        devices, threads = len(self._place.devices), self._place.threads
+        # A pool of one thread leaves the work to the thread that runs the op, one for each device; a larger pool does
+        # it alone, and XLA hands whole programs to any pool: then all devices' threads must be in it.
+        alone = threads == 1 and self._job.mode != "xla"
+        intra = 1 if alone else threads * devices
+        tf.config.threading.set_intra_op_parallelism_threads(intra)
+        tf.config.threading.set_inter_op_parallelism_threads(devices)  # as many ops run at once as there are devices
+
+    def _divide_devices(self) -> None:
+        if self._kind == "cpu":
+            tf.config.set_visible_devices([], "GPU")
+            parts = [tf.config.LogicalDeviceConfiguration() for _ in self._place.devices]
+            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
+        for device in tf.config.get_visible_devices("GPU"):
+            tf.config.experimental.set_memory_growth(device, True)  # otherwise it takes every GPU's memory at once
+
+    def settings(self) -> Dict[str, Any]:
+        return {
+            "versions": {"tensorflow": tf.__version__, "numpy": np.__version__},
+            "threads": self._place.threads,
+            "intra_op_threads": tf.config.threading.get_intra_op_parallelism_threads(),
+            "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),
+            "layout": "NHWC",
+            "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "1",
+            "xla": self._job.mode == "xla",
+            "strategy": type(self._strategy).__name__,
+            "devices": [device.name for device in tf.config.list_logical_devices()],
+        }
+
+    def build(self, graph: Graph, weights: Weights) -> None:
+        self._graph, self._parameters = graph, graph.parameters()
+        with self._strategy.scope():
+            self._variables = {name: self._variable(name, weights[name]) for name in self._parameters}
+            self._velocity = {
+                name: tf.Variable(tf.zeros_like(weights[name]), trainable=False)
+                for name in self._of("trainable")
+                if self._job.recipe.momentum
+            }
+        self._losses: List[Any] = []
+        self._differentiate = self._part(self._slopes)
+        self._step = self._compiled(self._train)
+        self._inspect = self._compiled(self._look)
+        self._judge = self._compiled(self._evaluate)
+
+    def _variable(self, name: str, value: Array) -> Any:
+        kind = self._parameters[name].kind
+        return tf.Variable(value, trainable=kind == "trainable", **(PER_DEVICE if kind == "running" else {}))
+
+    def _of(self, kind: str) -> List[str]:
+        return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
+
+    def _compiled(self, function: Any) -> Any:
+        """One graph for all devices: each runs the function on its part of the batch."""
+        return tf.function(lambda *arguments: self._strategy.run(function, arguments), autograph=False)
+
+    def _part(self, function: Any) -> Any:
+        """What one device computes without others, on tensors alone; in mode xla, XLA compiles it."""
+        return tf.function(function, autograph=False, jit_compile=self._job.mode == "xla" or None)
+
+    def _read(self) -> Tensors:
+        """This device's weights."""
+        return {name: tf.convert_to_tensor(variable) for name, variable in self._variables.items()}
+
+    def _slopes(self, weights: Tensors, images: Any, labels: Any) -> Tuple[Any, Tensors, Tensors]:
+        """Loss, gradients and running statistics of one device."""
+        return self._trace(weights, images, labels)[:3]
+
+    def _trace(self, weights: Tensors, images: Any, labels: Any) -> Tuple[Any, Tensors, Tensors, Tensors]:
+        """The same, and layer outputs."""
+        trained = {name: weights[name] for name in self._of("trainable")}
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(trained)
+            values, running = forward(self._graph, weights, images, training=True)
+            terms = [
+                weight * tf.reduce_mean(cross_entropy(values[name], labels))
+                for name, weight in self._graph.losses.items()
+            ]
+            loss = tf.add_n(terms)
+        return loss, tape.gradient(loss, trained), running, values
+
+    def _look(self, images: Any, labels: Any) -> Tuple[Tensors, Tensors]:
+        """Layer outputs of one device, and gradients from the same pass."""
+        _, gradients, _, values = self._part(self._trace)(self._read(), images, labels)
+        return values, self._averaged(gradients)
+
+    def _averaged(self, gradients: Tensors) -> Tensors:
+        if len(self._names) == 1:
+            return gradients
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
+
+    def _train(self, images: Any, labels: Any) -> Any:
+        """One optimiser step on one device."""
+        loss, gradients, running = self._differentiate(self._read(), images, labels)
+        for name, gradient in self._averaged(gradients).items():
+            self._update(name, gradient)
+        for name, value in running.items():
+            self._variables[name].assign(value)
+        return loss
+
+    def _update(self, name: str, gradient: Any) -> None:
+        """The recipe's rule in one kernel: v = momentum * v + g, w = w - rate * v."""
+        recipe, variable = self._job.recipe, self._variables[name]
+        if recipe.weight_decay and self._parameters[name].role in recipe.decayed:
+            gradient = gradient + recipe.weight_decay * variable
+        if not recipe.momentum:
+            tf.raw_ops.ResourceApplyGradientDescent(alpha=recipe.learning_rate, delta=gradient, var=variable.handle)
+            return
+        tf.raw_ops.ResourceApplyMomentum(
+            var=variable.handle,
+            accum=self._velocity[name].handle,
+            lr=recipe.learning_rate,
+            grad=gradient,
+            momentum=recipe.momentum,
+        )
+
+    def to_host(self, images: Array, labels: Array) -> Batch:
+        with tf.device("cpu:0"):
+            return tf.constant(images), tf.constant(labels)
+
+    def to_device(self, batch: Batch) -> Batch:
+        """A part for each device, as equal as the job says."""
+        with tf.device("cpu:0"):
+            parts = list(zip(*(tf.split(tensor, self._place.shares) for tensor in batch)))
+
+        def local(context: Any) -> Batch:
+            index = context.replica_id_in_sync_group
+            with tf.device(self._names[index]):
+                return tuple(tf.identity(tensor) for tensor in parts[index])
+
+        return self._strategy.experimental_distribute_values_from_function(local)
+
+    def train_step(self, batch: Batch) -> None:
+        self._losses.append(self._step(*batch))
+
+    def synchronize(self) -> None:
+        tf.test.experimental.sync_devices()
+
+    def losses(self) -> List[float]:
+        losses, self._losses = self._losses, []
+        return [float(np.mean([part.numpy() for part in self._parts(loss)])) for loss in losses]
+
+    def _parts(self, value: Any) -> Tuple[Any, ...]:
+        """What each device gave."""
+        return tuple(self._strategy.experimental_local_results(value))
+
+    def agree(self, ready: bool) -> bool:
+        return ready
+
+    def _evaluate(self, images: Any, labels: Any, running: Tensors) -> Tuple[Any, Any]:
+        """Summed loss and number of right predictions with these running statistics."""
+        values, _ = forward(self._graph, {**self._read(), **running}, images, training=False)
+        logits = values[self._graph.prediction]
+        right = tf.argmax(logits, -1) == labels
+        return tf.reduce_sum(cross_entropy(logits, labels)), tf.reduce_sum(tf.cast(right, tf.int64))
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        running = {name: tf.convert_to_tensor(self._variables[name]) for name in self._of("running")}
+        loss, correct = (sum(part.numpy() for part in self._parts(value)) for value in self._judge(*batch, running))
+        return Evaluation(self._place.local_batch_size, float(loss), int(correct))
+
+    def outputs(self, batch: Batch) -> Weights:
+        values, _ = self._inspect(*batch)
+        return {name: np.concatenate(self._parts(value)) for name, value in values.items()}
+
+    def gradients(self, batch: Batch) -> Weights:
+        _, gradients = self._inspect(*batch)
+        return {name: self._parts(value)[0].numpy() for name, value in gradients.items()}
+
+    def read_weights(self) -> Weights:
+        return {name: np.array(tf.convert_to_tensor(variable)) for name, variable in self._variables.items()}
+
+    def write_weights(self, weights: Weights) -> None:
+        for name, variable in self._variables.items():
+            variable.assign(weights[name])
+        for variable in self._velocity.values():
+            variable.assign(tf.zeros_like(variable))
+
+    def peak_memory_bytes(self) -> Optional[List[int]]:
+        if self._kind == "cpu":
+            return None
+        return [tf.config.experimental.get_memory_info(name)["peak"] for name in self._names]
+
+    def close(self) -> None:
+        """Nothing is held beyond this process."""
+
+
+def cross_entropy(logits: Any, labels: Any) -> Any:
+    """Loss of each image."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)

@@ -1,0 +1,150 @@
+"""A network that is not the same is caught, and the layer where it parts is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from paceline.probing import Arrays
+from paceline.report.verdicts import sentence
+from paceline.verify import Finding, Verdict, compare, derived
+from paceline_worker import graph as g
+from paceline_worker import probe
+from paceline_worker.data import fake_batch
+from paceline_worker.frameworks.reference.backend import FrameworkBackend
+from paceline_worker.graph import Graph
+from paceline_worker.place import find_place
+from paceline_worker.protocol import Job, Recipe
+from paceline_worker.weights import Weights, initial_weights
+from tests import made_jobs
+from tests.every_layer import every_layer
+
+RECIPE = Recipe(learning_rate=0.05, momentum=0.9, weight_decay=1e-2, decayed=("conv.kernel", "dense.kernel"))
+
+
+def job_of(graph: Graph, recipe: Recipe = RECIPE) -> Job:
+    return made_jobs.job(
+        graph=graph.to_json(),
+        classes=5,
+        recipe=recipe,
+        devices=("cpu:0", "cpu:1"),
+        cores=((0,), (0,)),
+        shares=(6, 6),
+        steps=3,
+    )
+
+
+def shown(job: Job, backend_class: type[FrameworkBackend] = FrameworkBackend) -> Arrays:
+    """What the probe of a backend gives for a job, in this process."""
+    place = find_place(job, {})
+    graph = Graph.from_json(job.graph)
+    backend = backend_class(job, place)
+    backend.build(graph, initial_weights(graph, job.seed))
+    batch = backend.to_device(backend.to_host(*fake_batch(job, place, 0)))
+    return derived(graph, {**probe.look(backend, batch), **probe.train(backend, job, place)})
+
+
+@pytest.fixture(scope="module")
+def truth() -> Arrays:
+    return shown(job_of(every_layer()))
+
+
+def changed(layer: str, change: Callable[[Any], Any]) -> Graph:
+    """The network with one layer replaced."""
+    graph = Graph()
+    for node in every_layer().nodes.values():
+        graph.add(node.name, change(node.op) if node.name == layer else node.op, *node.inputs)
+    graph.losses = dict(every_layer().losses)
+    return graph
+
+
+def first_divergence(arrays: Arrays, truth: Arrays) -> tuple[str, str | None]:
+    findings = list(compare(every_layer(), arrays, truth))
+    wrong = next(finding for finding in findings if finding.diverges_at)
+    return wrong.quantity, wrong.diverges_at
+
+
+@pytest.mark.parametrize(
+    ("layer", "change"),
+    [
+        ("stem_norm", lambda op: replace(op, epsilon=1e-2)),
+        ("stem", lambda op: replace(op, padding=(1, 0, 2, 1))),
+        ("max", lambda op: replace(op, padding=(0, 1, 1, 0))),
+        ("relu", lambda op: g.Tanh()),
+        ("inside", lambda op: replace(op, count_padding=True)),
+    ],
+)
+def test_wrong_layer_is_named(truth: Arrays, layer: str, change: Callable[[Any], Any]) -> None:
+    assert first_divergence(shown(job_of(changed(layer, change))), truth) == ("output", layer)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda op: replace(op, decay=0.5),
+        lambda op: replace(op, unbiased_running_variance=not op.unbiased_running_variance),
+    ],
+)
+def test_wrong_running_statistics_are_named(truth: Arrays, change: Callable[[Any], Any]) -> None:
+    quantity, place = first_divergence(shown(job_of(changed("hidden_norm", change))), truth)
+    assert quantity == "update"
+    assert place in ("hidden_norm.mean", "hidden_norm.variance")
+
+
+def test_weight_decay_on_batch_norm_is_named(truth: Arrays) -> None:
+    wrong = replace(RECIPE, decayed=(*RECIPE.decayed, "gamma"))
+    assert first_divergence(shown(job_of(every_layer(), wrong)), truth) == ("update", "stem_norm.gamma")
+
+
+class Summing(FrameworkBackend):
+    """Adds gradients over devices where the mean is wanted."""
+
+    def _differentiate(self, batch: Any) -> Any:
+        traces, loss, gradients = super()._differentiate(batch)
+        summed: Weights = {name: 2 * value for name, value in gradients.items()}
+        return traces, loss, summed
+
+
+def test_sum_instead_of_mean_over_devices_is_caught_from_the_last_layer_on(truth: Arrays) -> None:
+    assert first_divergence(shown(job_of(every_layer()), Summing), truth) == ("gradient", "side_logits.bias")
+
+
+def test_right_network_is_equal(truth: Arrays) -> None:
+    assert all(finding.diverges_at is None for finding in compare(every_layer(), dict(truth), truth))
+
+
+def test_missing_or_unfinite_arrays_are_no_match(truth: Arrays) -> None:
+    missing = {name: value for name, value in truth.items() if name != "output/stem"}
+    assert first_divergence(missing, truth) == ("output", "stem")
+    assert first_divergence({**truth, "output/max": truth["output/max"] * float("nan")}, truth) == ("output", "max")
+
+
+def verdict(**changes: Any) -> Verdict:
+    settings: dict[str, Any] = {
+        "workload": "cifar10-conv",
+        "framework": "torch",
+        "devices": "1xcpu",
+        "version": "2.13.0",
+        "fingerprint": "f",
+        "worker_code": "c",
+        "machine": "m",
+        "equal": True,
+        "findings": (),
+        "failure": None,
+    }
+    return Verdict(**{**settings, **changes})
+
+
+def test_sentences() -> None:
+    fine = Finding("output", 1e-4, 2.04e-6, "dense2", None, None)
+    wrong = Finding("gradient", 1e-3, 0.5, "conv1.kernel", "conv2.kernel", 0.123)
+    assert sentence(verdict(findings=(fine,))) == "equal: output 2e-06 (dense2)"
+    assert sentence(verdict(findings=(fine, wrong), equal=False)) == (
+        "DIFFERS: gradients diverge first at conv2.kernel, by 1.2e-01 (allowed 1e-03)"
+    )
+    assert sentence(verdict(failure="crash in build: killed by SIGSEGV", equal=False)) == (
+        "could not be seen: crash in build: killed by SIGSEGV"
+    )
