@@ -8,7 +8,7 @@ demo: .venv/installed
 	$(BIN)/paceline run suites/demo.toml
 
 test: .venv/dev
-	$(BIN)/paceline install fake torch jax
+	$(BIN)/paceline install all
 	$(BIN)/pytest
 
 check: .venv/dev

@@ -1,0 +1,1 @@
+"""Keras 2.2 on MXNet."""

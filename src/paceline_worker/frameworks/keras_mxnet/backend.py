@@ -1,0 +1,195 @@
+"""Keras 2.2 on MXNet: `train_on_batch` of a compiled model, which MXNet spreads over the devices of one process."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+from paceline_worker import graph as g
+from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.frameworks.keras_mxnet import builder
+from paceline_worker.place import Place
+from paceline_worker.protocol import Job
+from paceline_worker.weights import Array, Weights
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import keras  # after the builder, which makes it importable
+    import mxnet as mx
+
+Arrays = Dict[str, Any]  # NDArrays of one device
+
+
+class FrameworkBackend(Backend):
+    def __init__(self, job: Job, place: Place) -> None:
+        self._job, self._place = job, place
+        warnings.simplefilter("ignore")  # Keras 2.2 warns in every step of what has changed since
+        self._contexts = [mx.cpu(int(name.split(":")[1])) for name in place.devices]
+        mx.random.seed(job.seed)  # for dropout; the weights come from outside
+        for context in self._contexts:
+            mx.nd.zeros((1,), context).wait_to_read()  # starts the device's threads
+
+    def settings(self) -> Dict[str, Any]:
+        return {
+            "versions": {"keras-mxnet": keras.__version__, "mxnet": mx.__version__, "numpy": np.__version__},
+            "threads": int(os.environ["OMP_NUM_THREADS"]),
+            "layout": keras.backend.image_data_format(),
+            "exchange": "kvstore device" if len(self._contexts) > 1 else None,
+            "devices": [str(context) for context in self._contexts],
+        }
+
+    def build(self, graph: g.Graph, weights: Weights) -> None:
+        self._graph, self._parameters = graph, graph.parameters()
+        self._tensors = builder.tensors(graph)
+        outputs = [self._tensors[name] for name in graph.losses]
+        self._model = keras.models.Model(self._tensors[graph.input.name], outputs)
+        self._model._context = self._contexts  # Keras would take the names of all CPU devices for the first
+        self._names = builder.native_names(graph, self._model)
+        self._trained = [name for name, parameter in self._parameters.items() if parameter.kind == "trainable"]
+        self._running = [name for name, parameter in self._parameters.items() if parameter.kind == "running"]
+        self._model.compile(self._new_optimizer(), builder.cross_entropy, loss_weights=list(graph.losses.values()))
+        height, width, channels = graph.input.shape
+        images = np.zeros((self._place.local_batch_size, height, width, channels), np.float32)
+        self._enter_training(self.to_host(images, np.zeros(len(images), np.int64)))
+        self._losses: List[float] = []
+        self.write_weights(weights)
+
+    def _new_optimizer(self) -> Any:
+        recipe = self._job.recipe
+        optimizer = keras.optimizers.SGD(
+            lr=recipe.learning_rate,
+            momentum=recipe.momentum,
+            wd=recipe.weight_decay,  # MXNet's own: a Keras regularizer would be part of the loss
+            rescale_grad=1 / len(self._contexts),  # MXNet adds the gradients of its devices up; we want their mean
+        )
+        decayed = {self._names[name]: float(self._parameters[name].role in recipe.decayed) for name in self._trained}
+        optimizer.set_wd_mult(decayed)
+        return optimizer
+
+    def _enter_training(self, batch: Batch) -> Any:
+        """Bind the network as `train_on_batch` does; gives the batch in MXNet's form."""
+        images, labels = batch
+        ones = [mx.nd.ones(len(labels)) for _ in self._graph.losses]
+        inputs = [images, *([labels] * len(ones)), *ones]
+        data, targets, phase, data_shapes, target_shapes = self._model._adjust_module(inputs, "train")
+        return mx.io.DataBatch(data, targets, bucket_key=phase, provide_data=data_shapes, provide_label=target_shapes)
+
+    @property
+    def _executors(self) -> List[Any]:
+        """The network on each device."""
+        executors: List[Any] = self._model._module._buckets["train"]._exec_group.execs
+        return executors
+
+    def to_host(self, images: Array, labels: Array) -> Batch:
+        channels_first = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+        return mx.nd.array(channels_first), mx.nd.one_hot(mx.nd.array(labels), self._job.classes)
+
+    def to_device(self, batch: Batch) -> Batch:
+        return batch  # MXNet gives each device its part at the beginning of a step
+
+    def train_step(self, batch: Batch) -> None:
+        images, labels = batch
+        losses = self._model.train_on_batch(images, [labels] * len(self._graph.losses))
+        self._losses.append(float(np.atleast_1d(losses)[0]))  # the total comes first; Keras has waited for it
+        self._steps += 1
+
+    def synchronize(self) -> None:
+        mx.nd.waitall()
+
+    def losses(self) -> List[float]:
+        losses, self._losses = self._losses, []
+        return losses
+
+    def agree(self, ready: bool) -> bool:
+        return ready
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        images, targets = batch
+        kept, right = self._kept(), self.read_weights()
+        averaged = {self._names[name]: mx.nd.array(right[name]) for name in self._running}
+        self._restore([averaged] * len(kept))
+        outputs = self._model.predict_on_batch(images)
+        self._restore(kept)
+        logits = outputs[0] if isinstance(outputs, list) else outputs
+        wanted = targets.asnumpy().argmax(1)
+        largest = logits.max(1)
+        losses = np.log(np.exp(logits - largest[:, None]).sum(1)) + largest - logits[np.arange(len(wanted)), wanted]
+        return Evaluation(len(wanted), float(losses.sum()), int((logits.argmax(1) == wanted).sum()))
+
+    def outputs(self, batch: Batch) -> Weights:
+        bound = self._enter_training(batch)
+        kept = self._kept()
+        keras.backend.set_learning_phase(1)
+        symbols = {name: tensor.symbol.name for name, tensor in self._tensors.items()}
+        keras.backend.set_learning_phase(0)
+        parts = [builder.recorded(executor) for executor in self._executors]
+        self._model._module.forward(bound, is_train=True)
+        self._restore(kept)
+        given = [{**part, symbols[self._graph.input.name]: own} for part, own in zip(parts, self._split(batch[0]))]
+        return {
+            name: builder.channels_last(np.concatenate([part[symbol] for part in given]))
+            for name, symbol in symbols.items()
+        }
+
+    def _split(self, images: Any) -> List[Array]:
+        return np.split(images.asnumpy(), np.cumsum(self._place.shares)[:-1])
+
+    def gradients(self, batch: Batch) -> Weights:
+        bound = self._enter_training(batch)
+        kept = self._kept()
+        self._model._module.forward_backward(bound)
+        self._restore(kept)
+        return {
+            name: self._mean(name, [own.grad_dict[self._names[name]].asnumpy() for own in self._executors])
+            for name in self._trained
+        }
+
+    def _kept(self) -> List[Arrays]:
+        """Running statistics of each device as they are: a pass in training moves them."""
+        names = [self._names[name] for name in self._running]
+        return [{name: own.aux_dict[name].copy() for name in names} for own in self._executors]
+
+    def _restore(self, kept: List[Arrays]) -> None:
+        for own, arrays in zip(self._executors, kept):
+            for name, array in arrays.items():
+                array.copyto(own.aux_dict[name])
+
+    def _mean(self, name: str, arrays: List[Array]) -> Array:
+        return builder.to_neutral(self._parameters[name].role, np.mean(arrays, axis=0))
+
+    def read_weights(self) -> Weights:
+        devices = range(len(self._contexts))
+        return {name: self._mean(name, [self._read(name, device) for device in devices]) for name in self._parameters}
+
+    def _read(self, name: str, device: int) -> Array:
+        """One device's array; MXNet's running variance is biased, and put right where the graph wants the other."""
+        own = self._executors[device]
+        kept = own.aux_dict if name in self._running else own.arg_dict
+        array = kept[self._names[name]].asnumpy()
+        layer = self._graph.nodes[name.rpartition(".")[0]]
+        if self._parameters[name].role != "variance" or not layer.op.unbiased_running_variance:
+            return array
+        count = self._place.shares[device] * int(np.prod(layer.shape[:-1]))
+        start = self._first[name] * layer.op.decay**self._steps
+        return start + count / (count - 1) * (array - start)
+
+    def write_weights(self, weights: Weights) -> None:
+        native = {
+            self._names[name]: mx.nd.array(builder.from_neutral(self._parameters[name].role, array))
+            for name, array in weights.items()
+        }
+        running = {self._names[name]: native.pop(self._names[name]) for name in self._running}
+        module = self._model._module
+        module.set_params(native, running, allow_missing=True)
+        self._model.optimizer = self._new_optimizer()
+        module.init_optimizer(kvstore="device", optimizer=self._model.optimizer, force_init=True)
+        self._first, self._steps = weights, 0
+
+    def peak_memory_bytes(self) -> Optional[List[int]]:
+        return None
+
+    def close(self) -> None:
+        mx.nd.waitall()

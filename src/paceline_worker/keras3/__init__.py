@@ -1,0 +1,1 @@
+"""Keras 3: what its frameworks share, whichever backend does the arithmetic."""
