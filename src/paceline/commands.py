@@ -18,7 +18,7 @@ from paceline.errors import UserError
 from paceline.frameworks import all_frameworks, find
 from paceline.machine import this_machine
 from paceline.metrics import table_rows
-from paceline.plan import Plan, Run, known_workload, make_plan
+from paceline.plan import Plan, Run, known_workload, make_plan, too_many_devices
 from paceline.report.render import FORMATS
 from paceline.report.verdicts import FORMATS as VERDICT_FORMATS
 from paceline.runner import Tools, alone, execute
@@ -105,7 +105,11 @@ def verify_frameworks(
     for workload, device_set in questions:
         trial = make_trial(workload, device_set, machine, batch_size, say)
         for contestant in contestants:
-            yield verify(contestant, trial, say)
+            reason = too_many_devices(contestant.framework, device_set.count)
+            if reason:
+                say(f"{workload.name} {contestant.name} {device_set.name}: skipped: {reason}", highlight=False)
+            else:
+                yield verify(contestant, trial, say)
 
 
 def show_verdicts(verdicts: Iterable[Verdict], form: str, folder: Path) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from paceline.devices import DeviceSet, assign_cores, check_present, parse_devices
 from paceline.errors import UserError, unknown
-from paceline.frameworks import find
+from paceline.frameworks import Framework, find
 from paceline.machine import Machine
 from paceline.suite import DEFAULT_STEPS, Suite
 from paceline.worker_code import code_hash
@@ -197,10 +197,14 @@ def reason_to_skip(cell: Cell) -> str | None:
     missing = [(wanted, offered) for wanted, offered in offers.items() if wanted not in offered]
     for wanted, offered in missing:
         return f"{framework.name} has no {wanted}, only {', '.join(offered)}"
+    return too_many_devices(framework, cell.device_set.count)
+
+
+def too_many_devices(framework: Framework, count: int) -> str | None:
     most = framework.max_devices
-    if most is not None and cell.device_set.count > most:
-        return f"{framework.name} trains on at most {most} device{'s' if most > 1 else ''}"
-    return None
+    if most is None or count <= most:
+        return None
+    return f"{framework.name} trains on at most {most} device{'s' if most > 1 else ''}"
 
 
 def _round(cells: list[Cell], repeat: int, suite: Suite, machine: Machine) -> list[Run]:
