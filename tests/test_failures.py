@@ -19,7 +19,7 @@ LONG = ("--steps", "2000", "--warmup", "2", "--repeats", "1", "--batch-size", "5
         ("kill", "1xcpu", "crash", "killed by SIGKILL"),
         ("leave", "1xcpu", "crash", "ended with exit code 0 before it had finished"),
         ("babble", "1xcpu", "protocol", "not an event"),
-        ("hang", "1xcpu", "timeout", "no end after 4 s"),
+        ("hang", "1xcpu", "timeout", "no end after 8 s"),
         ("lose", "3xcpu", "lost rank", "rank 2 (process"),
         ("stop", "2xcpu", "lost rank", "is stopped"),
     ],
@@ -27,7 +27,7 @@ LONG = ("--steps", "2000", "--warmup", "2", "--repeats", "1", "--batch-size", "5
 def test_failure_is_a_result_with_its_cause(
     paceline: CommandLine, mode: str, devices: str, kind: str, cause: str
 ) -> None:
-    flags = ("--devices", devices, "--batch-size", "48", "--timeout", "4" if mode == "hang" else "60")
+    flags = ("--devices", devices, "--batch-size", "48", "--timeout", "8" if mode == "hang" else "60")
     ended = paceline("run", "cifar10-conv", "--framework", f"fake+{mode},fake", *flags, *SHORT)
 
     assert ended.returncode == 2, ended.stderr
