@@ -40,7 +40,7 @@ class FrameworkBackend(KerasBackend):
 
     def to_host(self, images: Array, labels: Array) -> Batch:
         # Keras is told channels first, but the maps lie channels last, and each op keeps its input's order in memory:
-        # 4 to 18 % faster than channels first in memory too, and faster than telling Keras channels last.
+        # In one run 4 % (ResNet-20) to 18 % (the small network) faster than channels first in memory too.
         host = torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(labels)
         return tuple(tensor.pin_memory() for tensor in host) if self._device.type == "cuda" else host
 
