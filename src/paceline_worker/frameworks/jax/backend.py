@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import jaxlib
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jax.sharding import NamedSharding, PartitionSpec
 
 from paceline_worker.contract import Backend, Batch, Evaluation
@@ -52,9 +51,10 @@ class FrameworkBackend(Backend):
         if kind == "cpu":
             jax.config.update("jax_platforms", "cpu")
             jax.config.update("jax_num_cpu_devices", len(place.devices))
-            if len(place.devices) > 1:
-                # A device that waits for the others in an exchange holds a thread of XLA's pool. Without spare ones the
-                # work that the others still have to do may never get a thread (seen with ResNet-50 on two devices).
+            if job.task == "probe":
+                # A device that waits for the others in an exchange holds a thread of XLA's pool. Where every layer is
+                # an output, the work that the others still have to do may then find no thread (seen with ResNet-50 on
+                # two devices), so there are spare ones. Training never stood still, and they would cost it 6 %.
                 os.environ["PJRT_NPROC"] = str(len(place.devices) * (place.threads + 1))
             many = "true" if place.threads > 1 else "false"
             os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen={many}"
@@ -115,8 +115,7 @@ class FrameworkBackend(Backend):
 
         (loss, (values, running)), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.trained)
         if self._count > 1:
-            flat, restore = ravel_pytree((gradient, loss))  # one exchange for all instead of one for each array
-            gradient, loss = restore(jax.lax.pmean(flat, AXIS))
+            gradient, loss = jax.lax.pmean((gradient, loss), AXIS)
         return gradient, {name: value[None] for name, value in running.items()}, loss, values
 
     def _train(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Tuple[State, jax.Array]:
