@@ -85,9 +85,7 @@ def test_looking_changes_nothing(seen: Probe) -> None:
 
 
 def test_writing_weights_starts_afresh(seen: Probe) -> None:
-    again = seen.arrays["loss again"]
-    assert len(again) == 1
-    assert np.isfinite(again).all()
+    np.testing.assert_allclose(seen.arrays["losses again"], seen.arrays["losses"][:2], rtol=1e-5)
 
 
 def test_ranks_agree_only_when_all_are_ready(seen: Probe) -> None:

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from paceline.events import AnyEvent, Block
+from paceline.frameworks import find
 from paceline.outcome import Outcome
 from paceline.plan import Cell, Run
 from paceline.report.columns import number
@@ -56,6 +57,7 @@ class Progress:
 
     def begin(self, run: Run) -> None:
         self._run, self._steps, self._images, self._seconds = run, 0, 0, 0.0
+        self._ranks = find(run.cell.framework).framework.process_count(run.cell.device_set.count)  # side by side
         self._number = self._total - len(self._left) + 1
         self._refresh("start")
 
@@ -70,9 +72,8 @@ class Progress:
         """Redraw when something happened, not on a timer: the line must cost nothing while a run is measured."""
         if self._live is None:
             return
-        ranks = max(1, round(self._steps / self._run.cell.steps)) if self._steps > self._run.cell.steps else 1
-        speed = f", {number(self._images / self._seconds)} images/s" if self._seconds else ""
-        step = f" {self._steps // ranks}/{self._run.cell.steps}" if phase == "train" else ""
+        speed = f", {number(self._images / (self._seconds / self._ranks))} images/s" if self._seconds else ""
+        step = f" {self._steps // self._ranks}/{self._run.cell.steps}" if phase == "train" else ""
         line = f"[{self._number}/{self._total}] {cell_name(self._run.cell)}: {phase}{step}{speed}{self._time_left()}"
         self._live.update(Text(line, overflow="ellipsis", no_wrap=True), refresh=True)
 

@@ -34,6 +34,10 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     environment: dict[str, str] = {}  # variables for the worker; {threads} is the number of threads of a device
     hidden: bool = False  # not listed, and not meant for measuring
 
+    def process_count(self, devices: int) -> int:
+        """How many processes train on so many devices; each is a rank with events of its own."""
+        return devices if self.processes == "per device" else 1
+
 
 @dataclass(frozen=True)
 class Contestant:

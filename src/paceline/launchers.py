@@ -65,7 +65,7 @@ LAUNCHERS: dict[str, Callable[[Launch], list[Command]]] = {"direct": direct, "to
 
 def commands(framework: Framework, job: Job, python: str, folder: Path, code: Path) -> list[Command]:
     """The commands of a run; several processes only where the framework wants one per device."""
-    processes = len(job.devices) if framework.processes == "per device" else 1
+    processes = framework.process_count(len(job.devices))
     own = {name: value.format(threads=len(job.cores[0])) for name, value in framework.environment.items()}
     environment = {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},

@@ -44,7 +44,7 @@ def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = Non
     """Show the job's batches to the framework, in its own environment and processes."""
     framework = contestant.framework
     environment = environments.ensure(framework, say)
-    ranks = len(job.devices) if framework.processes == "per device" else 1
+    ranks = framework.process_count(len(job.devices))
     told = replace(job, framework=framework.name, mode=contestant.mode, task="probe")
     with tempfile.TemporaryDirectory(prefix="paceline-probe-") as scratch:
         folder = Path(scratch)
@@ -77,7 +77,7 @@ def joined(ranks: Sequence[Arrays]) -> Arrays:
         parts = [rank[name] for rank in ranks]
         if name.startswith("output/"):
             together[name] = np.concatenate(parts)
-        elif name == "losses":
+        elif name in ("losses", "losses again"):
             together[name] = np.mean(parts, axis=0)
         elif name == "evaluation":
             together[name] = np.sum(parts, axis=0)

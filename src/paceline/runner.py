@@ -65,8 +65,7 @@ def execute(run: Run, tools: Tools) -> Outcome:
 
 def _ranks(run: Run) -> int:
     """How many processes write events."""
-    one_for_all = find(run.cell.framework).framework.processes == "one"
-    return 1 if one_for_all else run.cell.device_set.count
+    return find(run.cell.framework).framework.process_count(run.cell.device_set.count)
 
 
 @contextlib.contextmanager

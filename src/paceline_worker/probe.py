@@ -26,8 +26,9 @@ def run(backend: Backend, job: Job, place: Place, log: EventLog) -> None:
     log.enter("train")
     found.update(train(backend, job, place))
     backend.write_weights(weights)
-    backend.train_step(device_batch(backend, job, place, 0))
-    found["loss again"] = np.array(backend.losses())
+    for index in range(2):  # the second loss would show momentum that was left over
+        backend.train_step(device_batch(backend, job, place, index))
+    found["losses again"] = np.array(backend.losses())
     np.savez(arrays_file(log.path.parent, place.rank), **found)  # type: ignore[arg-type]  # NumPy names a flag there
     log.enter("finish")
 
