@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline_worker import loop
-from paceline_worker.__main__ import load
+from paceline_worker.contract import load
 from paceline_worker.data import batches
 from paceline_worker.graph import Graph
 from paceline_worker.place import bind, find_place

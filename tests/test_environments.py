@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import sys
+import venv
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
-from paceline import environments
+from paceline import environments, installing
 from paceline.errors import UserError
 from paceline.frameworks import Framework, all_frameworks
 
@@ -57,6 +60,84 @@ def test_other_pins_make_a_new_environment(small: Framework) -> None:
 
 def test_package_that_does_not_exist_is_named_and_nothing_is_left(small: Framework, tmp_path: Path) -> None:
     impossible = msgspec.structs.replace(small, requirements="six==999.0\n")
-    with pytest.raises(UserError, match=r"Installing small failed: .*six==999\.0.*small\.log"):
+    with pytest.raises(UserError, match=r"Installing small failed at six==999\.0: there is no such build.*small\.log"):
         environments.ensure(impossible, print)
     assert not (tmp_path / "home" / "environments" / "small").exists()
+
+
+def test_offline_is_said_with_the_package_and_what_to_do(small: Framework, monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": ""}
+    for name, value in {**nowhere, "PIP_RETRIES": "1", "PIP_CONFIG_FILE": "/dev/null"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=r"small failed at six==1\.17\.0: pip cannot reach its package index: check"):
+        environments.ensure(small, print)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("Collecting six==1\nERROR: Could not install: [Errno 28] No space left on device", " at six==1: the disk is"),
+        ("ERROR: Failed to build 'grpcio' when getting requirements", " at grpcio: it could not be built from source"),
+        ("Segmentation fault", ": Segmentation fault"),
+        ("", ": no output"),
+    ],
+)
+def test_other_failures_of_pip_are_told_apart(said: str, message: str) -> None:
+    assert f"{installing.at_package(said)}: {installing.cure(said, 'small')}".startswith(message)
+
+
+@pytest.fixture
+def outside(tmp_path: Path, small: Framework) -> Path:
+    """An interpreter that a user might have, with the framework `fake` importable: it needs NumPy and no more."""
+    code = f"import sys; sys.path[:0] = {[entry for entry in sys.path if 'site-packages' in entry]!r}\n"
+    folder = tmp_path / "outside"
+    venv.create(folder, with_pip=False, symlinks=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    (site / "more.pth").write_text(code)
+    return folder / "bin" / "python"
+
+
+def test_interpreter_of_the_user_is_registered_as_it_is(outside: Path) -> None:
+    fake = all_frameworks()["fake"]
+    registered = environments.register(fake, outside)
+    assert (registered.python, registered.brought) == (str(outside), True)
+    assert registered.packages["numpy"] == np.__version__
+    assert environments.ensure(fake, pytest.fail) == registered
+    assert environments.remove(fake)
+    assert outside.exists()
+    assert environments.installed(fake) is None
+
+
+def test_interpreter_that_changed_must_be_registered_again(outside: Path) -> None:
+    fake = all_frameworks()["fake"]
+    environments.register(fake, outside)
+    info = next(outside.parent.parent.glob("lib/python*/site-packages")) / "novelty-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: novelty\nVersion: 1.0\n")
+    with pytest.raises(UserError, match=rf"{outside} has changed or is gone .* registers it again"):
+        environments.ensure(fake, print)
+    assert environments.register(fake, outside).packages["novelty"] == "1.0"
+    assert environments.hindrance(fake) is None
+
+
+def test_interpreter_without_the_framework_is_refused_with_the_import_error(outside: Path, tmp_path: Path) -> None:
+    torch = all_frameworks()["torch"]
+    with pytest.raises(UserError, match=r"cannot import torch: ModuleNotFoundError: No module named 'torch'"):
+        environments.register(torch, outside)
+    assert not (tmp_path / "home" / "environments" / "torch").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [("/no/such/python", "cannot be run: .*No such file"), ("/bin/true", "is not a Python"), ("/bin/false", "nothing")],
+)
+def test_what_is_no_interpreter_is_refused(small: Framework, program: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        environments.register(all_frameworks()["fake"], Path(program))
+    assert environments.installed(all_frameworks()["fake"]) is None
+
+
+def test_framework_that_pip_does_not_have_says_how_to_bring_it(small: Framework) -> None:
+    foreign = msgspec.structs.replace(small, name="fake", provided="it is not on PyPI")
+    with pytest.raises(UserError, match=r"fake: it is not on PyPI; `paceline install fake --python PATH` registers"):
+        environments.ensure(foreign, print)

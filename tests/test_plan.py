@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,8 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from paceline.devices import parse_devices
+from paceline.environments import Environment
 from paceline.errors import UserError
-from paceline.frameworks import Contestant, find
+from paceline.frameworks import Contestant, all_frameworks, find
 from paceline.machine import Machine
 from paceline.plan import Cell, Plan, Run, check_split, make_job, make_plan, run_key
 from paceline.suite import make_suite
@@ -202,14 +205,14 @@ def test_any_capability_can_be_missing(
     [
         (None, []),
         (4, []),
-        (2, ["narrow trains on at most 2 devices"]),
-        (1, ["narrow trains on at most 1 device", "narrow trains on at most 1 device"]),
+        (2, ["fake trains on at most 2 devices"]),
+        (1, ["fake trains on at most 1 device", "fake trains on at most 1 device"]),
     ],
 )
 def test_more_devices_than_a_framework_can_use_are_skipped(
     monkeypatch: pytest.MonkeyPatch, most: int | None, reasons: list[str]
 ) -> None:
-    narrow = msgspec.structs.replace(find("fake").framework, name="narrow", max_devices=most)
+    narrow = msgspec.structs.replace(find("fake").framework, max_devices=most)
     monkeypatch.setattr("paceline.plan.find", lambda name: Contestant(narrow, ""))
     plan = planned(devices=["1xcpu", "2xcpu", "4xcpu"], repeats=1)
     assert [skip.reason for skip in plan.skips] == reasons
@@ -315,8 +318,44 @@ def test_key_changes_with_the_pins_of_the_framework(monkeypatch: pytest.MonkeyPa
 
 def test_key_changes_with_the_measuring_code(monkeypatch: pytest.MonkeyPatch) -> None:
     before = keys()
-    monkeypatch.setattr("paceline.plan.code_hash", lambda: "another")
+    monkeypatch.setattr("paceline.plan.code_hash", lambda framework: "another")
     assert before.isdisjoint(keys())
+
+
+def test_key_changes_with_the_network_and_the_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = keys()
+    monkeypatch.setattr("paceline.plan.fingerprint", lambda workload: "edited")
+    assert before.isdisjoint(keys())
+
+
+def test_key_changes_with_a_registered_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = keys()
+    theirs = Environment(
+        framework="fake", python=sys.executable, python_version="3.8", requirements="", packages={}, sites=("/s",)
+    )
+    monkeypatch.setattr("paceline.environments.brought", lambda framework: theirs)
+    assert before.isdisjoint(keys())
+
+
+def test_all_stands_for_every_listed_framework() -> None:
+    cells = planned(framework=["all", "torch", "torch+compile"]).cells
+    listed = [name for name, framework in all_frameworks().items() if not framework.hidden]
+    assert [cell.framework for cell in cells] == [*listed, "torch+compile"]
+    assert "torch" in listed
+    assert "fake" not in listed
+
+
+def test_framework_that_the_user_must_bring_is_skipped_with_that_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PACELINE_HOME", str(tmp_path))
+    foreign = msgspec.structs.replace(find("fake").framework, provided="it is not on PyPI")
+    monkeypatch.setattr("paceline.plan.find", lambda name: Contestant(foreign, ""))
+    plan = planned()
+    assert [skip.reason for skip in plan.skips] == [
+        "it is not on PyPI; `paceline install fake --python PATH` registers a Python that can import it"
+    ]
+    assert not plan.runs
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class Choices:
     """The keys of a suite as flags; several values are joined by commas."""
 
     framework: str | None = None
-    "Such as torch,jax,torch+compile."
+    "Such as torch,jax,torch+compile; all stands for every one."
     devices: str | None = None
     "Device sets, such as 1xcpu,2xcpu or cuda:0,cuda:0+cuda:2."
     gpus: str | None = None
@@ -230,17 +230,33 @@ def log(run: str, *, store: StoreFlag = None) -> None:
 
 
 @app.command
-def install(*frameworks: str) -> None:
+def install(*frameworks: str, python: Path | None = None) -> None:
     """Make the environments of frameworks, or repair them.
 
     Parameters
     ----------
     frameworks
         Such as torch jax; all stands for every one.
+    python
+        An interpreter that can import the framework: use it as it is instead of making an environment.
     """
     from paceline.commands import install_frameworks
 
-    install_frameworks(frameworks)
+    install_frameworks(frameworks, python)
+
+
+@app.command
+def uninstall(*frameworks: str) -> None:
+    """Delete the environments of frameworks, or forget interpreters that were registered.
+
+    Parameters
+    ----------
+    frameworks
+        Such as torch jax; all stands for every one.
+    """
+    from paceline.commands import uninstall_frameworks
+
+    uninstall_frameworks(frameworks)
 
 
 @app.command(name="list")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ from rich.console import Console
 from paceline import certificates, environments
 from paceline.devices import DeviceSet, parse_devices
 from paceline.display import Progress, cell_name, duration
+from paceline.environments import Environment
 from paceline.errors import UserError
-from paceline.frameworks import all_frameworks, find
+from paceline.frameworks import Contestant, Framework, expand, find
 from paceline.machine import this_machine
 from paceline.metrics import table_rows
-from paceline.plan import Plan, Run, known_workload, make_plan, too_many_devices
+from paceline.plan import Plan, Run, make_plan, too_many_devices
 from paceline.report.render import FORMATS
 from paceline.report.verdicts import FORMATS as VERDICT_FORMATS
 from paceline.runner import Tools, alone, execute
@@ -26,6 +27,7 @@ from paceline.store import Store
 from paceline.suite import Suite, load_suite, make_suite
 from paceline.verify import Verdict, make_trial, verify
 from paceline.worker import LOG_FILE
+from paceline.workloads import known_workload
 
 
 def read_suite(what: Sequence[str], settings: Mapping[str, Any]) -> Suite:
@@ -99,17 +101,29 @@ def verify_frameworks(
     workloads: Sequence[str], names: Sequence[str], devices: Sequence[str], batch_size: int | None
 ) -> Iterator[Verdict]:
     """Compare each framework with the reference, one verdict after the other."""
-    machine, say = this_machine(), Console(stderr=True).print
-    contestants = [find(name) for name in (installed_frameworks() if list(names) == ["all"] else names)]
+    machine, say = this_machine(), Console(stderr=True, highlight=False, soft_wrap=True).print
+    contestants = list(_ready(names, say))
     questions = [(known_workload(name), cpu_devices(text)) for name, text in itertools.product(workloads, devices)]
     for workload, device_set in questions:
         trial = make_trial(workload, device_set, machine, batch_size, say)
         for contestant in contestants:
             reason = too_many_devices(contestant.framework, device_set.count)
             if reason:
-                say(f"{workload.name} {contestant.name} {device_set.name}: skipped: {reason}", highlight=False)
+                say(f"{workload.name} {contestant.name} {device_set.name}: skipped: {reason}")
             else:
                 yield verify(contestant, trial, say)
+
+
+def _ready(names: Sequence[str], say: Callable[[str], None]) -> Iterator[Contestant]:
+    """Those named; of `all` only what is installed, and the others are said to be left out."""
+    for name in expand(names):
+        contestant = find(name)
+        ready = name in names or environments.installed(contestant.framework)
+        reason = environments.hindrance(contestant.framework) or (None if ready else "not installed")
+        if reason:
+            say(f"{name}: skipped: {reason}")
+        else:
+            yield contestant
 
 
 def show_verdicts(verdicts: Iterable[Verdict], form: str, folder: Path) -> bool:
@@ -126,14 +140,6 @@ def show_verdicts(verdicts: Iterable[Verdict], form: str, folder: Path) -> bool:
     return all(verdict.equal for verdict in kept)
 
 
-def installed_frameworks() -> list[str]:
-    shown = [framework for framework in all_frameworks().values() if not framework.hidden]
-    names = [framework.name for framework in shown if environments.installed(framework)]
-    if not names:
-        raise UserError("No framework is installed; `paceline install torch jax` installs two.")
-    return names
-
-
 def cpu_devices(text: str) -> DeviceSet:
     devices = parse_devices(text)
     if devices.kind != "cpu":
@@ -146,10 +152,40 @@ def print_log(folder: Path, run: str) -> None:
     sys.stdout.buffer.write((Store(folder).find_run(run) / LOG_FILE).read_bytes())
 
 
-def install_frameworks(names: Sequence[str]) -> None:
+def install_frameworks(names: Sequence[str], python: Path | None) -> None:
     if not names:
         raise UserError("Name frameworks to install, such as torch jax, or all.")
-    known = [name for name, framework in all_frameworks().items() if not framework.hidden]
-    for framework in [find(name).framework for name in (known if list(names) == ["all"] else names)]:
-        made = environments.ensure(framework, print)
-        print(f"{framework.name} {made.packages.get(framework.package, '')} is ready ({made.fingerprint})")
+    if python:
+        _register(names, python)
+        return
+    for framework in [find(name).framework for name in expand(names)]:
+        reason = environments.hindrance(framework)
+        if reason and framework.name not in names:  # one of all
+            print(f"{framework.name}: skipped: {reason}")
+        else:
+            _say_ready(framework, environments.ensure(framework, print))
+
+
+def _register(names: Sequence[str], python: Path) -> None:
+    if len(names) > 1 or names[0] == "all":
+        raise UserError("--python goes with the name of one framework, such as `paceline install torch --python PATH`.")
+    framework = find(names[0]).framework
+    _say_ready(framework, environments.register(framework, python))
+
+
+def _say_ready(framework: Framework, made: Environment) -> None:
+    where = f" in {made.python}" if made.brought else ""
+    print(f"{framework.name} {made.packages.get(framework.package, '')} is ready{where} ({made.fingerprint})")
+
+
+def uninstall_frameworks(names: Sequence[str]) -> None:
+    if not names:
+        raise UserError("Name frameworks to uninstall, such as torch jax, or all.")
+    for framework in [find(name).framework for name in expand(names)]:
+        registered = environments.brought(framework)
+        if not environments.remove(framework):
+            print(f"{framework.name} was not installed")
+        elif registered:
+            print(f"{framework.name} no longer uses {registered.python}, which stays as it is")
+        else:
+            print(f"{framework.name} is uninstalled; results stay")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 import paceline_worker
+from paceline import plugins
 from paceline.errors import unknown
 
 FOLDER = Path(paceline_worker.__file__).parent / "frameworks"
@@ -32,6 +35,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     cuda_requirements: tuple[str, ...] = ()  # on machines with an NVIDIA GPU, on top of the others
     modes: dict[str, str] = {}
     environment: dict[str, str] = {}  # variables for the worker; {threads} is the number of threads of a device
+    provided: str = ""  # why pip cannot install it, so that the user brings an interpreter that has it
     hidden: bool = False  # not listed, and not meant for measuring
 
     def process_count(self, devices: int) -> int:
@@ -51,16 +55,38 @@ class Contestant:
         return f"{self.framework.name}+{self.mode}" if self.mode else self.framework.name
 
 
+@cache
+def folders() -> dict[str, Path]:
+    """Where each framework's files are: beside the worker half's own, or in a plug-in."""
+    own = {_name(path.parent): path.parent for path in sorted(FOLDER.glob("*/framework.toml"))}
+    return {
+        **own,
+        **plugins.load(plugins.FRAMEWORKS, set(own), lambda point: _checked(point.name, plugins.folder(point))),
+    }
+
+
+@cache
 def all_frameworks() -> dict[str, Framework]:
-    return {path.parent.name.replace("_", "-"): _read(path) for path in sorted(FOLDER.glob("*/framework.toml"))}
+    return {name: _read(name, folder) for name, folder in folders().items()}
 
 
-def _read(path: Path) -> Framework:
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
-    requirements = (path.parent / "requirements.txt").read_text(encoding="utf-8")
-    return msgspec.convert(
-        {**table, "name": path.parent.name.replace("_", "-"), "requirements": requirements}, Framework
-    )
+def _name(folder: Path) -> str:
+    return folder.name.replace("_", "-")
+
+
+def _checked(name: str, folder: Path) -> Path:
+    """A plug-in's folder, if all that is needed of it is there."""
+    _read(name, folder)
+    for file in ("builder.py", "backend.py"):
+        if not (folder / file).exists():
+            raise FileNotFoundError(f"{folder / file} is missing")
+    return folder
+
+
+def _read(name: str, folder: Path) -> Framework:
+    table = tomllib.loads((folder / "framework.toml").read_text(encoding="utf-8"))
+    requirements = (folder / "requirements.txt").read_text(encoding="utf-8")
+    return msgspec.convert({**table, "name": name, "requirements": requirements}, Framework)
 
 
 def find(name: str) -> Contestant:
@@ -79,3 +105,9 @@ def shown(frameworks: dict[str, Framework]) -> list[str]:
     """Names for lists and messages, modes included."""
     rows = (framework for framework in frameworks.values() if not framework.hidden)
     return [name for row in rows for name in (row.name, *(f"{row.name}+{mode}" for mode in row.modes))]
+
+
+def expand(names: Sequence[str]) -> list[str]:
+    """The names, with `all` in place of every listed framework."""
+    listed = [framework.name for framework in all_frameworks().values() if not framework.hidden]
+    return list(dict.fromkeys(name for given in names for name in (listed if given == "all" else [given])))

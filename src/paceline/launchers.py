@@ -66,16 +66,19 @@ LAUNCHERS: dict[str, Callable[[Launch], list[Command]]] = {"direct": direct, "to
 def commands(framework: Framework, job: Job, python: str, folder: Path, code: Path) -> list[Command]:
     """The commands of a run; several processes only where the framework wants one per device."""
     processes = framework.process_count(len(job.devices))
-    own = {name: value.format(threads=len(job.cores[0])) for name, value in framework.environment.items()}
-    environment = {
+    environment = {**worker_environment(framework, code, len(job.cores[0])), RUN_VARIABLE: folder.name}
+    launcher = framework.launcher if processes > 1 else "direct"
+    return LAUNCHERS[launcher](Launch(python, folder, processes, environment))
+
+
+def worker_environment(framework: Framework, code: Path, threads: int) -> dict[str, str]:
+    """All variables that a process of this framework sees."""
+    return {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
         "PYTHONPATH": str(code),
         "PYTHONUNBUFFERED": "1",
-        RUN_VARIABLE: folder.name,
-        **own,
+        **{name: value.format(threads=threads) for name, value in framework.environment.items()},
     }
-    launcher = framework.launcher if processes > 1 else "direct"
-    return LAUNCHERS[launcher](Launch(python, folder, processes, environment))
 
 
 def free_port() -> int:

@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.table import Table
 
 from paceline.cost import Cost
-from paceline.environments import installed
-from paceline.frameworks import all_frameworks
+from paceline.environments import brought, hindrance, installed
+from paceline.frameworks import Framework, all_frameworks
 from paceline.networks import NETWORKS
-from paceline.workloads import WORKLOADS
+from paceline.workloads import all_workloads
 
 
 def _print(headings: list[str], rows: list[list[str]]) -> None:
@@ -23,18 +23,28 @@ def _print(headings: list[str], rows: list[list[str]]) -> None:
 
 
 def frameworks() -> None:
-    rows = []
-    for framework in all_frameworks().values():
-        environment = installed(framework)
-        version = environment.packages.get(framework.package, "?") if environment else "not installed"
-        offers = [framework.devices, framework.updates, framework.data, framework.precisions]
-        for mode in () if framework.hidden else ("", *framework.modes):
-            rows.append([f"{framework.name}+{mode}" if mode else framework.name, version, *map("\n".join, offers)])
+    """A row for each framework and mode, and below them where an interpreter is the user's own or missing."""
+    listed = [framework for framework in all_frameworks().values() if not framework.hidden]
+    rows = [row for framework in listed for row in _framework_rows(framework)]
     _print(["framework", "version", "devices", "updates", "data", "precisions"], rows)
+    for framework in listed:
+        registered = brought(framework)
+        note = hindrance(framework) or (f"uses {registered.python}" if registered else None)
+        if note:
+            print(f"{framework.name}: {note}")
+
+
+def _framework_rows(framework: Framework) -> list[list[str]]:
+    environment = installed(framework)
+    version = environment.packages.get(framework.package, "?") if environment else "not installed"
+    devices = (*framework.devices, *([f"({framework.max_devices} only)"] if framework.max_devices else []))
+    offers = [" ".join(offer) for offer in (devices, framework.updates, framework.data, framework.precisions)]
+    names = [framework.name, *(f"{framework.name}+{mode}" for mode in framework.modes)]
+    return [[name, version, *offers] for name in names]
 
 
 def workloads() -> None:
-    for workload in WORKLOADS.values():
+    for workload in all_workloads().values():
         recipe = workload.recipe
         rule = f"SGD lr {recipe.learning_rate:g}, momentum {recipe.momentum:g}, weight decay {recipe.weight_decay:g}"
         print(f"{workload.name}: {workload.network}, batch {workload.batch_size}, {rule}\n    {workload.origin}")

@@ -13,11 +13,11 @@ import msgspec
 
 from paceline import certificates
 from paceline.cost import Cost
-from paceline.frameworks import find
 from paceline.plan import Cell
 from paceline.stats import Estimate, estimate, ratio
 from paceline.store import Store
-from paceline.workloads import WORKLOADS
+from paceline.workloads import all_workloads
+from paceline.workloads.definition import Workload
 
 MEBIBYTE = 2**20
 
@@ -65,7 +65,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     scaling: float | None  # images/s against one device
     scaling_interval: tuple[float, float] | None
     efficiency: float | None  # scaling divided by devices
-    parameters: int  # trainable
+    parameters: int | None  # trainable; unknown where the plug-in with the workload is gone
     verified: bool  # `paceline verify` found its network equal to the reference, with these versions on this machine
     runs: tuple[str, ...]  # their ids
     failed_run: str | None  # the one that `reason` speaks of
@@ -131,11 +131,11 @@ def _cells(store: Store, plan_id: str) -> list[Measured]:
 
 
 def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, str]]) -> Row:
-    cell, workload = one.cell, WORKLOADS[one.cell.workload]
+    cell, workload = one.cell, all_workloads().get(one.cell.workload)
     speed = estimate(one.values("images_per_second"))
     scaling = _scaling(one, among)
     status, reason = _status(one, speed)
-    count = cell.device_set.count
+    count, memory = cell.device_set.count, _memory(one)
     return Row(
         workload=cell.workload,
         framework=cell.framework,
@@ -156,15 +156,15 @@ def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, 
         images_per_second=speed,
         images_per_processor_second=_median(one.values("images_per_processor_second")),
         seconds=_median(one.values("training_seconds")),
-        seconds_per_epoch=workload.images_per_epoch / speed.median if speed else None,
+        seconds_per_epoch=workload.images_per_epoch / speed.median if workload and speed else None,
         first_step_seconds=_median(one.values("first_step_seconds")),
-        peak_memory_mib=_memory(one),
-        memory_of="device" if find(cell.framework).framework.process_count(count) == count else "all devices",
+        peak_memory_mib=memory,
+        memory_of="device" if len(memory) in (0, count) else "all devices",
         scaling_kind=cell.scaling,
         scaling=scaling.median if scaling else None,
         scaling_interval=(scaling.low, scaling.high) if scaling and scaling.low and scaling.high else None,
         efficiency=scaling.median / count if scaling else None,
-        parameters=_parameters(cell.workload),
+        parameters=_parameters(workload) if workload else None,
         verified=bool(one.runs) and {proof_of(cell, run) for run in one.runs} <= proven,
         runs=tuple(run["id"] for run in one.runs),
         failed_run=one.failed[0]["id"] if one.failed else None,
@@ -222,5 +222,5 @@ def _median(values: list[float]) -> float | None:
 
 
 @cache
-def _parameters(workload: str) -> int:
-    return Cost.of(WORKLOADS[workload].graph()).trainable
+def _parameters(workload: Workload) -> int:
+    return Cost.of(workload.graph()).trainable

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from paceline import environments
 from paceline.devices import DeviceSet, assign_cores, check_present, parse_devices
 from paceline.errors import UserError, unknown
-from paceline.frameworks import Framework, find
+from paceline.frameworks import Framework, expand, find
 from paceline.machine import Machine
 from paceline.suite import DEFAULT_STEPS, Suite
 from paceline.worker_code import code_hash
-from paceline.workloads import WORKLOADS
+from paceline.workloads import fingerprint, known_workload
 from paceline.workloads.definition import Workload
 from paceline_worker.protocol import Job
 
@@ -78,7 +79,8 @@ class Plan:
 def make_plan(suite: Suite, machine: Machine) -> Plan:
     """Expand the matrix. What the user got wrong is an error; what a framework cannot do is a skip."""
     cells = tuple(dict.fromkeys(_cells(suite, machine)))
-    skips = tuple(Skip(cell, reason) for cell in cells if (reason := reason_to_skip(cell)))
+    absent = {cell.framework: environments.hindrance(find(cell.framework).framework) for cell in cells}
+    skips = tuple(Skip(cell, reason) for cell in cells if (reason := reason_to_skip(cell) or absent[cell.framework]))
     skipped = {skip.cell for skip in skips}
     rounds = [_round([c for c in cells if c not in skipped], repeat, suite, machine) for repeat in range(suite.repeats)]
     return Plan(suite, cells, skips, tuple(itertools.chain.from_iterable(rounds)))
@@ -89,7 +91,7 @@ def _cells(suite: Suite, machine: Machine) -> list[Cell]:
     for devices in sets:
         check_present(devices, machine)
     matrix = itertools.product(
-        suite.workload, suite.data, suite.update, suite.precision, _batches(suite), suite.framework, sets
+        suite.workload, suite.data, suite.update, suite.precision, _batches(suite), expand(suite.framework), sets
     )
     return [
         _cell(
@@ -158,12 +160,6 @@ def _cell(  # noqa: PLR0913, PLR0917 - the axes of the matrix
     )
 
 
-def known_workload(name: str) -> Workload:
-    if name not in WORKLOADS:
-        raise unknown("workload", name, WORKLOADS)
-    return WORKLOADS[name]
-
-
 def _known(what: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise unknown(what, value, choices)
@@ -214,16 +210,19 @@ def _round(cells: list[Cell], repeat: int, suite: Suite, machine: Machine) -> li
 
 
 def run_key(cell: Cell, repeat: int, machine: Machine) -> str:
-    """Names what is measured: the cell, the repeat, the framework's pins, the machine and the measuring code."""
+    """Names what is measured: cell, repeat, network, recipe, the framework and its pins, machine and measuring code."""
     framework = find(cell.framework).framework
-    facts = (msgspec.to_builtins(cell), repeat, msgspec.to_builtins(framework), machine.id, code_hash())
+    brought = environments.brought(framework)
+    what = (msgspec.to_builtins(cell), repeat, fingerprint(cell.workload))
+    by_what = (msgspec.to_builtins(framework), brought and brought.fingerprint, code_hash(framework.name), machine.id)
+    facts = (what, by_what)
     return hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:16]
 
 
 def make_job(run: Run) -> Job:
     """What the worker is told: the cell, with a seed of its own for each repeat."""
     cell = run.cell
-    workload, devices, contestant = WORKLOADS[cell.workload], cell.device_set, find(cell.framework)
+    workload, devices, contestant = known_workload(cell.workload), cell.device_set, find(cell.framework)
     return Job(
         framework=contestant.framework.name,
         mode=contestant.mode,

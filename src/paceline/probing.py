@@ -52,7 +52,7 @@ def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = Non
             told = replace(told, given=str(folder / "given.npz"))
             np.savez(told.given, **given)  # type: ignore[arg-type]  # NumPy names a flag there
         (folder / JOB_FILE).write_text(json.dumps(told.to_json()), encoding="utf-8")
-        starts = commands(framework, told, environment.python, folder, deploy())
+        starts = commands(framework, told, environment.python, folder, deploy(framework.name))
         with Worker(starts, folder, ranks, TIMEOUT_SECONDS) as worker:
             for _ in worker.follow():
                 pass

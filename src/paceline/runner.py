@@ -73,7 +73,7 @@ def _folder(run: Run, environment: Environment, tools: Tools) -> Iterator[tuple[
     """A fresh folder with all that is known, and the commands to start; gone again if the run is cut off."""
     framework, job, run_id = find(run.cell.framework).framework, make_job(run), new_id()
     folder = tools.store.folder / RUN_FOLDER / run_id
-    starts = commands(framework, job, environment.python, folder, deploy())
+    starts = commands(framework, job, environment.python, folder, deploy(framework.name))
     record = RunRecord(
         id=run_id,
         key=run.key,
@@ -85,7 +85,7 @@ def _folder(run: Run, environment: Environment, tools: Tools) -> Iterator[tuple[
         fingerprint=environment.fingerprint,
         python_version=environment.python_version,
         paceline_version=version("paceline"),
-        worker_code=code_hash(),
+        worker_code=code_hash(framework.name),
         commands=tuple(command.arguments for command in starts),
         environment=starts[0].environment,
         started=time.time(),

@@ -136,7 +136,7 @@ def verify(contestant: Contestant, trial: Trial, say: Say) -> Verdict:
         devices=trial.devices,
         version=seen.environment.packages.get(contestant.framework.package, "?"),
         fingerprint=seen.environment.fingerprint,
-        worker_code=code_hash(),
+        worker_code=code_hash(contestant.framework.name),
         machine=trial.machine,
         equal=not seen.failure and all(finding.diverges_at is None for finding in findings),
         findings=findings,

@@ -1,28 +1,31 @@
-"""A copy of the worker half alone, for the frameworks' interpreters: they must see nothing else of ours."""
+"""A copy of the worker half with one framework, for its interpreter: it must see nothing else of ours."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import paceline_worker
+from paceline.frameworks import FOLDER, folders
 from paceline.home import home
 
 SOURCE = Path(paceline_worker.__file__).parent
 
 
-@functools.cache
-def deploy() -> Path:
+@cache
+def deploy(framework: str) -> Path:
     """The folder to put on PYTHONPATH; its name is the hash of the code in it."""
-    target = home() / "worker" / code_hash()
+    target = home() / "worker" / code_hash(framework)
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             whole = Path(scratch) / "whole"
-            shutil.copytree(SOURCE, whole / SOURCE.name, ignore=shutil.ignore_patterns("__pycache__"))
+            for place, path in _files(framework).items():
+                (whole / place).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, whole / place)
             try:
                 whole.rename(target)
             except OSError:  # another process was faster; it copied the same
@@ -31,10 +34,27 @@ def deploy() -> Path:
     return target
 
 
-@functools.cache
-def code_hash() -> str:
+@cache
+def code_hash(framework: str) -> str:
+    """Names the code that measures: the worker half and this framework's folder, and no other one's."""
     digest = hashlib.sha256()
-    for path in sorted(SOURCE.rglob("*")):
-        if path.suffix in (".py", ".toml", ".txt"):
-            digest.update(str(path.relative_to(SOURCE)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for place, path in sorted(_files(framework).items()):
+        digest.update(place.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
+
+
+def _files(framework: str) -> dict[str, Path]:
+    """Each file and its place in the copy. A plug-in's folder goes to where the built-in ones are."""
+    neutral = {str(path.relative_to(SOURCE.parent)): path for path in _sources(SOURCE) if FOLDER not in path.parents}
+    start = FOLDER / "__init__.py"
+    own = folders()[framework]
+    package = FOLDER.relative_to(SOURCE.parent) / framework.replace("-", "_")
+    return {
+        **neutral,
+        str(start.relative_to(SOURCE.parent)): start,
+        **{str(package / path.relative_to(own)): path for path in _sources(own)},
+    }
+
+
+def _sources(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.suffix in (".py", ".toml", ".txt")]

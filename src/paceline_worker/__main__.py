@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from importlib import import_module
 from pathlib import Path
-from typing import Type
 
 from paceline_worker import loop, probe
-from paceline_worker.contract import Backend
+from paceline_worker.contract import load
 from paceline_worker.lease import end_with_the_orchestrator
 from paceline_worker.place import bind, find_place
 from paceline_worker.protocol import EventLog, Job, event_file
@@ -45,13 +43,6 @@ def leave(code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def load(framework: str) -> Type[Backend]:
-    """Import the framework; only here, and only the one that the job names."""
-    module = import_module(f"paceline_worker.frameworks.{framework.replace('-', '_')}.backend")
-    backend: Type[Backend] = module.FrameworkBackend
-    return backend
 
 
 if __name__ == "__main__":

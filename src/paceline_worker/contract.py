@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from importlib import import_module
+from typing import Any, Dict, List, Optional, Type
 
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place
@@ -89,3 +90,10 @@ class Backend(ABC):
     @abstractmethod
     def close(self) -> None:
         """Leave the other ranks and release the devices."""
+
+
+def load(framework: str) -> Type[Backend]:
+    """Import the framework; only here, and only the one that is named."""
+    module = import_module(f"paceline_worker.frameworks.{framework.replace('-', '_')}.backend")
+    backend: Type[Backend] = module.FrameworkBackend
+    return backend

@@ -83,10 +83,8 @@ def title(row: Row) -> str:
     )
     cores = f"{row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
     where = f", {cores}" if "cpu" in row.devices else ""
-    return (
-        f"{row.workload}: {row.parameters:,} parameters, {batch}, {row.steps} steps, {row.data}, {row.precision}, "
-        f"{row.update}{where}"
-    )
+    parameters = "unknown workload" if row.parameters is None else f"{row.parameters:,} parameters"
+    return f"{row.workload}: {parameters}, {batch}, {row.steps} steps, {row.data}, {row.precision}, {row.update}{where}"
 
 
 def remarks(rows: Iterable[Row]) -> list[str]:

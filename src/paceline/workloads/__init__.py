@@ -1,7 +1,14 @@
 """All workloads by name, with the numbers of the programs they come from; every schedule begins at its first rate."""
 
+import hashlib
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import EntryPoint
 
+import msgspec
+
+from paceline import plugins
+from paceline.errors import unknown
 from paceline.workloads.definition import Workload
 from paceline_worker.protocol import Recipe
 
@@ -128,3 +135,31 @@ ALL = (
 )
 
 WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in ALL}
+
+
+@cache
+def all_workloads() -> dict[str, Workload]:
+    """Ours, and those of plug-ins."""
+    return {**WORKLOADS, **plugins.load(plugins.WORKLOADS, set(WORKLOADS), _from_plugin)}
+
+
+def _from_plugin(point: EntryPoint) -> Workload:
+    workload = point.load()
+    if not isinstance(workload, Workload) or workload.name != point.name:
+        raise TypeError(f"{point.value} is not a Workload named {point.name}")
+    workload.graph()  # what is wrong in it shows here and not in the middle of a plan
+    return workload
+
+
+def known_workload(name: str) -> Workload:
+    if name not in all_workloads():
+        raise unknown("workload", name, all_workloads())
+    return all_workloads()[name]
+
+
+@cache
+def fingerprint(name: str) -> str:
+    """Names what is trained and how, so that an edited network does not go on with old results."""
+    workload = known_workload(name)
+    facts = (workload.graph().to_json(), workload.classes, msgspec.to_builtins(workload.recipe))
+    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:12]

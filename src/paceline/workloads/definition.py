@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from paceline.networks import NETWORKS
+from paceline.networks import NETWORKS, Network
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Recipe
 
@@ -10,13 +10,14 @@ from paceline_worker.protocol import Recipe
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     name: str
-    network: str  # a name in NETWORKS
+    network: str  # a name in NETWORKS, unless `build` is given
     classes: int
     recipe: Recipe
     batch_size: int  # images of one step on one device, as published
     epochs: int  # as published
     images_per_epoch: int
     origin: str  # the program and its revision, in one line
+    build: Network | None = None  # a plug-in's own network
 
     def graph(self) -> Graph:
-        return NETWORKS[self.network](classes=self.classes)
+        return (self.build or NETWORKS[self.network])(classes=self.classes)
