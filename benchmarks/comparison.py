@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline.report.columns import NOTHING, number
 from paceline.stats import Estimate, estimate
@@ -21,11 +21,14 @@ class Speed:
 
 @dataclass(frozen=True)
 class Case:
+    """A cell of Paceline's and the yardstick beside it."""
+
     framework: str
+    yardstick: str
     devices: int
 
     def __str__(self) -> str:
-        return f"{self.framework}, {self.devices} device{'s' * (self.devices > 1)}"
+        return f"{self.framework} / {self.yardstick}, {self.devices} device{'s' * (self.devices > 1)}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,11 @@ def speed_row(pairs: Sequence[Pair], case: Case, measure: str) -> list[str]:
     return [str(case), measure, *medians, ratio, f"{spread(handwritten):.1%}"]
 
 
+def on_one_device(case: Case) -> Case:
+    return replace(case, devices=1)
+
+
 def speed_up(pairs: Sequence[Pair], case: Case, side: str) -> Estimate | None:
     """Images/s against those of one device in the same round."""
-    several, one = (values_of(pairs, each, side, "images/s") for each in (case, Case(case.framework, 1)))
+    several, one = (values_of(pairs, each, side, "images/s") for each in (case, on_one_device(case)))
     return paired_ratio(several, one)

@@ -1,4 +1,4 @@
-"""The two programs that are compared, each in fresh processes: a run of Paceline, and a script written by hand."""
+"""The programs that are compared, each in fresh processes: a run of Paceline, and scripts written by hand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,37 @@ from paceline.worker_code import deploy
 from paceline.workloads import WORKLOADS
 from paceline_worker.protocol import JOB_FILE, event_file
 
-SCRIPTS = {name: Path(__file__).parent / "handwritten" / f"{name}_resnet20.py" for name in ("torch", "jax")}
+
+@dataclass(frozen=True)
+class Yardstick:
+    """A script of benchmarks/handwritten, which runs in the environment of the framework beside which it stands."""
+
+    script: str
+    max_devices: int | None = None  # None is any number
+
+    @property
+    def module(self) -> str:
+        return f"benchmarks.handwritten.{self.script}"
+
+    def trains_on(self, devices: int) -> bool:
+        return self.max_devices is None or devices <= self.max_devices
+
+
+YARDSTICKS: dict[str, dict[str, Yardstick]] = {
+    "torch": {"by hand": Yardstick("torch_resnet20")},
+    "jax": {"by hand": Yardstick("jax_resnet20")},
+    "tensorflow": {
+        "by hand": Yardstick("tensorflow_resnet20"),
+        "model.fit": Yardstick("keras_tensorflow_resnet20"),
+    },
+    "keras-tensorflow": {"model.fit": Yardstick("keras_tensorflow_resnet20")},
+    "mxnet": {
+        "Gluon": Yardstick("mxnet_resnet20"),
+        "Module": Yardstick("mxnet_module_resnet20"),
+    },
+    "tensorpack": {"its trainer": Yardstick("tensorpack_resnet20", max_devices=1)},
+}
+ROOT = Path(__file__).parent.parent
 WORKLOAD = "cifar10-resnet20"  # what they train
 SHOWN_LOSSES = 3
 DUEL_TURNS, DUEL_STEPS = 12, 2
@@ -89,9 +120,9 @@ class Result(msgspec.Struct, frozen=True):
     first_losses: tuple[float, ...]
 
 
-def run_handwritten(run: Run, say: Callable[[str], None]) -> Speed:
+def run_handwritten(run: Run, yardstick: Yardstick, say: Callable[[str], None]) -> Speed:
     """The script on the same cores, with the same interpreter and environment variables as Paceline's worker."""
-    result = msgspec.json.decode(output_of(run, say).splitlines()[-1], type=Result)
+    result = msgspec.json.decode(output_of(run, yardstick, say).splitlines()[-1], type=Result)
     expected = Cost.of(WORKLOADS[run.cell.workload].graph()).trainable
     if result.parameters != expected:
         raise RuntimeError(f"The hand-written network has {result.parameters} parameters, ours has {expected}.")
@@ -102,12 +133,11 @@ def run_handwritten(run: Run, say: Callable[[str], None]) -> Speed:
     )
 
 
-def output_of(run: Run, say: Callable[[str], None]) -> bytes:
+def output_of(run: Run, yardstick: Yardstick, say: Callable[[str], None]) -> bytes:
     framework, mark = find(run.cell.framework).framework, new_id()
     python = environments.ensure(framework, say).python
-    environment = commands(framework, make_job(run), python, Path(mark), Path())[0].environment
-    del environment["PYTHONPATH"]  # the script needs nothing of ours
-    command = [*launcher(python, run), *script_arguments(run)]
+    environment = commands(framework, make_job(run), python, Path(mark), ROOT)[0].environment
+    command = [*launcher(python, run), *script_arguments(run, yardstick)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             output, complaints = process.communicate(timeout=run.timeout_seconds)
@@ -120,17 +150,16 @@ def output_of(run: Run, say: Callable[[str], None]) -> bytes:
     return output
 
 
-def run_duel(run: Run, say: Callable[[str], None]) -> list[tuple[float, float]]:
+def run_duel(run: Run, yardstick: Yardstick, say: Callable[[str], None]) -> list[tuple[float, float]]:
     """Seconds of each turn, ours and hand-written, from one process that holds both."""
     framework, job = find(run.cell.framework).framework, make_job(run)
     python = environments.ensure(framework, say).python
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / JOB_FILE).write_text(json.dumps(job.to_json()), encoding="utf-8")
-        root = Path(__file__).parent.parent
-        environment = commands(framework, job, python, folder, deploy())[0].environment
-        environment["PYTHONPATH"] += f"{os.pathsep}{root}"
-        words = [python, "-m", "benchmarks.duel", scratch, framework.name, str(DUEL_TURNS), str(DUEL_STEPS)]
+        environment = commands(framework, job, python, folder, deploy(framework.name))[0].environment
+        environment["PYTHONPATH"] += f"{os.pathsep}{ROOT}"
+        words = [python, "-m", "benchmarks.duel", scratch, yardstick.module, str(DUEL_TURNS), str(DUEL_STEPS)]
         ended = subprocess.run(words, env=environment, capture_output=True, timeout=run.timeout_seconds, check=False)
     if ended.returncode:
         raise UserError(f"The duel of {framework.name} failed:\n{ended.stderr.decode(errors='replace')}")
@@ -138,13 +167,12 @@ def run_duel(run: Run, say: Callable[[str], None]) -> list[tuple[float, float]]:
 
 
 def launcher(python: str, run: Run) -> list[str]:
-    count = run.cell.device_set.count
-    several = count > 1 and find(run.cell.framework).framework.processes == "per device"
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
-    return [python, *(torchrun if several else [])]
+    processes = find(run.cell.framework).framework.process_count(run.cell.device_set.count)
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    return [python, *(torchrun if processes > 1 else [])]
 
 
-def script_arguments(run: Run) -> list[str]:
+def script_arguments(run: Run, yardstick: Yardstick) -> list[str]:
     cell = run.cell
     settings = {
         "steps": cell.steps,
@@ -154,4 +182,4 @@ def script_arguments(run: Run) -> list[str]:
         "cores": ",".join(str(core) for cores in cell.cores for core in cores),
     }
     flags = [text for name, value in settings.items() for text in (f"--{name}", str(value))]
-    return [os.fspath(SCRIPTS[cell.framework]), *flags]
+    return ["-m", yardstick.module, *flags]

@@ -1,4 +1,4 @@
-"""What Paceline costs: its training beside the same training in a script written by hand, and its own processor time.
+"""What Paceline costs: its training beside the same training in scripts written by hand, and its own processor time.
 
 `python -m benchmarks.overhead` exits with 1 if a target is missed; a noisy machine makes it "cannot tell", not missed.
 """
@@ -25,13 +25,14 @@ from benchmarks.comparison import (
     Target,
     duel_ratio,
     exit_code,
+    on_one_device,
     ratio_of,
     speed_row,
     speed_up,
     verdict_line,
     with_interval,
 )
-from benchmarks.contestants import SCRIPTS, WORKLOAD, Meter, run_duel, run_handwritten, run_ours
+from benchmarks.contestants import WORKLOAD, YARDSTICKS, Meter, run_duel, run_handwritten, run_ours
 from paceline.errors import UserError, unknown
 from paceline.machine import this_machine
 from paceline.plan import Plan, Run, make_plan
@@ -41,19 +42,22 @@ from paceline.store import Store
 from paceline.suite import make_suite
 
 WARMUP = 5
+SEED = 1  # of the order in which the two of a pair run
 TIMEOUT_SECONDS = 600.0  # for one run
 RATIO_LIMIT = 0.99
 ORCHESTRATOR_PERCENT_LIMIT = 2.0
 HELP_SECONDS_LIMIT = 0.3
 HELP_TRIES = 5
 
+Contest = tuple[Run, Case]  # ours, and beside what
+
 
 def main() -> int:
     try:
-        plan = planned(arguments())
+        contests = contests_of(planned(arguments()))
         with alone(), tempfile.TemporaryDirectory() as folder:
-            duels = duel_targets(plan)
-            pairs, percents = measure(plan, Store(Path(folder)))
+            duels = duel_targets(contests)
+            pairs, percents = measure(contests, Store(Path(folder)))
     except UserError as error:
         print(f"overhead: {error}", file=sys.stderr)
         return 1
@@ -70,7 +74,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=30, help=f"measured steps of a run, more than {WARMUP}")
-    parser.add_argument("--framework", default=",".join(SCRIPTS))
+    parser.add_argument("--framework", default=",".join(YARDSTICKS))
     parser.add_argument("--devices", default="1,2", help="numbers of CPU devices of one core each")
     return parser.parse_args()
 
@@ -79,8 +83,8 @@ def planned(options: argparse.Namespace) -> Plan:
     """Paceline's own plan shuffles the cells of every round; the hand-written runs go along with it."""
     frameworks = options.framework.split(",")
     for name in frameworks:
-        if name not in SCRIPTS:
-            raise unknown("hand-written framework", name, SCRIPTS)
+        if name not in YARDSTICKS:
+            raise unknown("hand-written framework", name, YARDSTICKS)
     settings = {
         "workload": WORKLOAD,
         "framework": frameworks,
@@ -95,44 +99,62 @@ def planned(options: argparse.Namespace) -> Plan:
     return make_plan(make_suite(settings, "the command line"), this_machine())
 
 
-def measure(plan: Plan, store: Store) -> tuple[list[Pair], list[float]]:
+def contests_of(plan: Plan) -> list[Contest]:
+    """Each run beside each yardstick of its framework that can train on so many devices."""
+    contests = [
+        (run, Case(run.cell.framework, name, run.cell.device_set.count))
+        for run in plan.runs
+        for name, yardstick in YARDSTICKS[run.cell.framework].items()
+        if yardstick.trains_on(run.cell.device_set.count)
+    ]
+    if not contests:
+        raise UserError(
+            "No hand-written script trains on so many devices; see YARDSTICKS in benchmarks/contestants.py."
+        )
+    return contests
+
+
+def measure(contests: Sequence[Contest], store: Store) -> tuple[list[Pair], list[float]]:
     """All pairs, and the share of a core that this process took during each of Paceline's runs."""
-    order = random.Random(plan.suite.seed)  # noqa: S311 - order, not secrets
-    with Meter(Console(stderr=True), list(plan.runs), store.seconds_of) as meter:
+    order = random.Random(SEED)  # noqa: S311 - order, not secrets
+    with Meter(Console(stderr=True), [run for run, _ in contests], store.seconds_of) as meter:
         tools = Tools(store, this_machine(), meter)
-        pairs = [measure_pair(run, tools, meter, ours_first=order.random() < 0.5) for run in plan.runs]
+        pairs = [measure_pair(contest, tools, meter, ours_first=order.random() < 0.5) for contest in contests]
     return pairs, meter.processor_percents
 
 
-def measure_pair(run: Run, tools: Tools, meter: Meter, *, ours_first: bool) -> Pair:
-    case = Case(run.cell.framework, run.cell.device_set.count)
+def measure_pair(contest: Contest, tools: Tools, meter: Meter, *, ours_first: bool) -> Pair:
+    run, case = contest
+    yardstick = YARDSTICKS[case.framework][case.yardstick]
     if ours_first:
         ours = run_ours(run, tools, meter)
-        return Pair(case, ours, run_handwritten(run, meter.say))
-    handwritten = run_handwritten(run, meter.say)
+        return Pair(case, ours, run_handwritten(run, yardstick, meter.say))
+    handwritten = run_handwritten(run, yardstick, meter.say)
     return Pair(case, run_ours(run, tools, meter), handwritten)
 
 
-def duel_targets(plan: Plan) -> list[Target]:
+def duel_targets(contests: Sequence[Contest]) -> list[Target]:
     """Both loops in one process, turn by turn: the comparison that noise spares. One ratio for each round."""
-    runs = [run for run in plan.runs if run.cell.device_set.count == 1]
-    ratios: dict[str, list[float]] = {run.cell.framework: [] for run in runs}
-    for run in runs:
-        ratios[run.cell.framework].append(duel_ratio(run_duel(run, print)))
+    ratios: dict[Case, list[float]] = {}
+    for run, case in contests:
+        if case.devices == 1:
+            turns = run_duel(run, YARDSTICKS[case.framework][case.yardstick], print)
+            ratios.setdefault(case, []).append(duel_ratio(turns))
+    promise = "{}, turn by turn: images/processor-s, ours / hand-written"
     return [
-        Target(
-            f"{name}, turn by turn: images/processor-s, ours / hand-written",
-            estimate(found),
-            RATIO_LIMIT,
-            at_least=True,
-        )
-        for name, found in ratios.items()
+        Target(promise.format(case), estimate(found), RATIO_LIMIT, at_least=True)
+        for case, found in sorted(ratios.items(), key=lambda item: place_in_table(item[0]))
     ]
+
+
+def place_in_table(case: Case) -> tuple[int, int, int]:
+    yardsticks = YARDSTICKS[case.framework]
+    return list(YARDSTICKS).index(case.framework), list(yardsticks).index(case.yardstick), case.devices
 
 
 def cases(pairs: Sequence[Pair]) -> list[Case]:
     """In the order of the table, whatever the order of the rounds."""
-    return sorted({pair.case for pair in pairs}, key=lambda case: (list(SCRIPTS).index(case.framework), case.devices))
+    return sorted({pair.case for pair in pairs}, key=place_in_table)
 
 
 def ratio_targets(pairs: Sequence[Pair]) -> list[Target]:
@@ -166,7 +188,7 @@ def show_speeds(pairs: Sequence[Pair]) -> None:
 
 
 def show_speed_ups(pairs: Sequence[Pair]) -> None:
-    several = [case for case in cases(pairs) if case.devices > 1 and Case(case.framework, 1) in cases(pairs)]
+    several = [case for case in cases(pairs) if case.devices > 1 and on_one_device(case) in cases(pairs)]
     rows = [
         [str(case), *(with_interval(speed_up(pairs, case, side)) for side in ("ours", "handwritten"))]
         for case in several
@@ -192,7 +214,7 @@ def show_table(headings: list[str], rows: list[list[str]], note: str = "") -> No
         table.add_column(heading, justify="left" if position == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    console = Console(width=110, highlight=False, markup=False)
+    console = Console(width=130, highlight=False, markup=False)
     console.print(table)
     console.print(note + "\n" if note else "")
 

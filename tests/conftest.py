@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+from paceline import datasets
 from tests.command_line import CommandLine
 
 hypothesis.settings.register_profile("shared machine", deadline=None)  # a slow moment is no failure
@@ -16,3 +19,12 @@ hypothesis.settings.load_profile("shared machine")
 @pytest.fixture
 def paceline(tmp_path: Path) -> CommandLine:
     return CommandLine(tmp_path / "store")
+
+
+@pytest.fixture(scope="session")
+def cifar10() -> datasets.Dataset:
+    """The real data set in the machine's own place, fetched by the command that a user would type."""
+    subprocess.run([sys.executable, "-m", "paceline", "data", "get", "cifar10"], check=True, stdout=subprocess.DEVNULL)
+    found = datasets.find("cifar10")
+    assert found is not None
+    return found

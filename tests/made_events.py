@@ -14,7 +14,7 @@ def entered(phase: str, time: float = 0.0, **facts: Any) -> Phase:
     return Phase(time=time, phase=phase, **facts)
 
 
-def block(phase: str, seconds: float, images: int, *, processor_seconds: float = 1.0) -> Block:
+def block(phase: str, seconds: float, images: int, *, processor_seconds: float = 1.0, **facts: Any) -> Block:
     return Block(
         time=0.0,
         phase=phase,
@@ -23,11 +23,14 @@ def block(phase: str, seconds: float, images: int, *, processor_seconds: float =
         seconds=seconds,
         processor_seconds=processor_seconds,
         losses=[1.0],
+        **facts,
     )
 
 
-def evaluated(images: int, seconds: float) -> Evaluation:
-    return Evaluation(time=0.0, phase="evaluate", images=images, loss=1.0, correct=0, seconds=seconds)
+def evaluated(images: int, seconds: float, *, steps: int = 1, correct: int = 0) -> Evaluation:
+    return Evaluation(
+        time=0.0, phase="evaluate", steps=steps, images=images, loss=1.0, correct=correct, seconds=seconds
+    )
 
 
 def failed(kind: str, message: str, *, phase: str = "train", time: float = 0.0) -> Failed:

@@ -30,7 +30,7 @@ JOB = Job(
     seed=7,
     steps=7,
     warmup=4,
-    evaluation_steps=2,
+    epoch_images=60,
     block_steps=3,
     patience_seconds=60.0,
 )

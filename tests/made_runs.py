@@ -32,7 +32,6 @@ CELL = Cell(
     scaling="strong",
     steps=10,
     warmup=2,
-    evaluation_steps=0,
     learning_rate=0.01,
     seed=1,
     cores=((0,),),

@@ -45,12 +45,12 @@ def test_failure_and_evaluation_have_theirs(path: Path) -> None:
     append(path, b'{"event": "failed", "time": 1, "phase": "build", "kind": "E", "message": "m", "traceback": "t"}\n')
     append(
         path,
-        b'{"event": "evaluation", "time": 2, "phase": "evaluate", "images": 8, "loss": null, "correct": 1, '
+        b'{"event": "evaluation", "time": 2, "phase": "evaluate", "steps": 3, "images": 8, "loss": null, "correct": 1, '
         b'"seconds": 0.25}\n',
     )
     assert EventFile(path).read_on() == [
         Failed(time=1.0, phase="build", kind="E", message="m", traceback="t"),
-        Evaluation(time=2.0, phase="evaluate", images=8, loss=None, correct=1, seconds=0.25),
+        Evaluation(time=2.0, phase="evaluate", steps=3, images=8, loss=None, correct=1, seconds=0.25),
     ]
 
 

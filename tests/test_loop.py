@@ -6,21 +6,24 @@ import itertools
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from paceline.events import AnyEvent, Block, Evaluation, EventFile, Phase
-from paceline_worker import contract, loop
+from paceline_worker import loop
 from paceline_worker.contract import Backend, Batch
-from paceline_worker.data import fake_batch
+from paceline_worker.data import Source, fake_batch
 from paceline_worker.graph import Graph
+from paceline_worker.input.pipeline import Pipeline
 from paceline_worker.place import Place, find_place
-from paceline_worker.protocol import PHASES, EventLog, Job
+from paceline_worker.protocol import PHASES, EventLog, Job, Recipe
 from paceline_worker.weights import Array, Weights, initial_weights
 from tests.made_jobs import JOB, job, small_graph
 
 ALONE = find_place(JOB, {})
+RATES = [0.1] * 4
 
 
 class Clock:
@@ -43,7 +46,9 @@ class QueueingDevice(Backend):
         self._queued = 0
         self._losses: list[float] = []
         self.others_ready: Iterator[bool] = itertools.repeat(True)  # the answers of the other ranks
-        self.evaluation = contract.Evaluation(images=6, loss=1.5, correct=4)
+        self.logits = np.array([0.0, 0.0, 5.0])  # of every image
+        self.rates: list[float] = []  # of each step
+        self._rate = math.nan
         self.calls: list[str] = []
         self.trained_on: list[Batch] = []
         self.weights: Weights = {}
@@ -68,6 +73,7 @@ class QueueingDevice(Backend):
         self.weights_before_steps.append(self.weights["dense.kernel"].copy())
         self.weights["dense.kernel"] += 1
         self._queued += 1
+        self.rates.append(self._rate)
         self._losses.append(0.5)
 
     def synchronize(self) -> None:
@@ -84,10 +90,19 @@ class QueueingDevice(Backend):
         self.calls.append(f"agree {ready}")
         return ready and next(self.others_ready)
 
-    def evaluate(self, batch: Batch) -> contract.Evaluation:
-        self.calls.append("evaluate")
+    def set_learning_rate(self, rate: float) -> None:
+        self._rate = rate
+
+    def correct(self) -> list[int]:
+        return []
+
+    def merge_statistics(self) -> None:
+        self.calls.append("merge")
+
+    def predict(self, batch: Batch) -> Array:
+        self.calls.append("predict")
         self._clock.now += 7.0
-        return self.evaluation
+        return np.stack([self.logits] * len(batch[1]))
 
     def outputs(self, batch: Batch) -> Weights:
         raise NotImplementedError
@@ -129,8 +144,18 @@ def device(clock: Clock, *step_seconds: float) -> QueueingDevice:
     return backend
 
 
-def source() -> Iterator[Batch]:
-    return itertools.repeat(("images", "labels"))
+def source() -> Source:
+    return Source(itertools.repeat(("images", "labels")))
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> dict[str, Any]:
+    """Settings of a job with real images: ten to train on, seven to test on, a third of them of each class."""
+    for part, count in (("train", 10), ("test", 7)):
+        np.save(tmp_path / f"{part}_images.npy", np.zeros((count, 2, 2, 1), np.uint8))
+        np.save(tmp_path / f"{part}_labels.npy", (np.arange(count) % 3).astype(np.uint8))
+    pipeline = Pipeline(("scale",), ("scale",), shuffled=False, ending="continue")
+    return {"data": "made", "dataset": str(tmp_path), "pipeline": pipeline.to_json(), "epoch_images": 10}
 
 
 def written(log: EventLog) -> list[AnyEvent]:
@@ -155,7 +180,7 @@ def run(backend: Backend, log: EventLog, work: Job = JOB, place: Place = ALONE) 
 
 
 def test_time_covers_work_still_queued_on_the_device(clock: Clock) -> None:
-    wall, processor = loop.timed_steps(device(clock, 0.5), source(), 4)
+    wall, processor = loop.timed_steps(device(clock, 0.5), source(), RATES)
     assert wall == 2.0
     assert processor == 0.5
 
@@ -163,7 +188,7 @@ def test_time_covers_work_still_queued_on_the_device(clock: Clock) -> None:
 def test_time_leaves_out_work_that_was_queued_before(clock: Clock) -> None:
     backend = device(clock, 8.0, 0.5)
     backend.train_step(("images", "labels"))  # 8 s, still to be done: not our block's time
-    assert loop.timed_steps(backend, source(), 4)[0] == 2.0
+    assert loop.timed_steps(backend, source(), RATES)[0] == 2.0
 
 
 def test_time_covers_the_making_of_batches(clock: Clock) -> None:
@@ -172,18 +197,18 @@ def test_time_covers_the_making_of_batches(clock: Clock) -> None:
             clock.now += 0.25
             yield ("images", "labels")
 
-    assert loop.timed_steps(device(clock, 0.5), slow_source(), 4)[0] == 3.0  # and no fifth batch is made
+    assert loop.timed_steps(device(clock, 0.5), Source(slow_source()), RATES)[0] == 3.0  # and no fifth batch is made
 
 
 def test_device_is_idle_at_both_ends_and_nowhere_between(clock: Clock) -> None:
     backend = device(clock, 0.5)
-    loop.timed_steps(backend, source(), 3)
+    loop.timed_steps(backend, source(), RATES[:3])
     assert backend.calls == ["agree True", "idle", "step", "step", "step", "idle"]
 
 
 def test_block_is_written_with_its_steps_images_seconds_and_losses(clock: Clock, log: EventLog) -> None:
     log.enter("train")
-    seconds = loop.train_block(device(clock, 0.5), source(), 4, ALONE, log)
+    seconds = loop.train_block(device(clock, 0.5), source(), RATES, ALONE, log)
     (block,) = blocks(log)
     assert seconds == block.seconds == 2.0
     assert (block.phase, block.steps, block.images) == ("train", 4, 24)  # 6 images a step
@@ -193,7 +218,7 @@ def test_block_is_written_with_its_steps_images_seconds_and_losses(clock: Clock,
 def test_images_of_a_block_are_this_ranks_own(clock: Clock, log: EventLog) -> None:
     work = job(devices=("cpu:0", "cpu:1"), cores=((0,), (1,)), shares=(4, 2))
     second = find_place(work, {"RANK": "1", "WORLD_SIZE": "2"})
-    loop.train_block(device(clock, 0.5), source(), 3, second, log)
+    loop.train_block(device(clock, 0.5), source(), RATES[:3], second, log)
     assert [block.images for block in blocks(log)] == [6]
 
 
@@ -201,7 +226,7 @@ def test_images_of_a_block_are_this_ranks_own(clock: Clock, log: EventLog) -> No
 def test_loss_that_is_no_number_is_written_as_none(clock: Clock, log: EventLog, loss: float) -> None:
     backend = device(clock, 0.5)
     backend._losses = [loss]
-    loop.train_block(backend, source(), 1, ALONE, log)
+    loop.train_block(backend, source(), RATES[:1], ALONE, log)
     assert [block.losses for block in blocks(log)] == [[None, 0.5]]
 
 
@@ -255,7 +280,7 @@ def test_warm_up_waits_for_ranks_that_are_not_steady_yet(clock: Clock, log: Even
 def test_training_is_cut_into_blocks_and_the_last_may_be_shorter(
     clock: Clock, log: EventLog, steps: int, block_steps: int, expected: list[int]
 ) -> None:
-    loop.train(device(clock, 0.5), source(), job(steps=steps, block_steps=block_steps), ALONE, log)
+    loop.train(device(clock, 0.5), source(), range(steps), job(block_steps=block_steps), ALONE, log)
     assert [block.steps for block in blocks(log)] == expected
     assert [block.seconds for block in blocks(log)] == [0.5 * count for count in expected]
     assert [block.images for block in blocks(log)] == [6 * count for count in expected]
@@ -297,29 +322,51 @@ def test_training_begins_with_the_first_batch(clock: Clock, log: EventLog) -> No
     np.testing.assert_array_equal(backend.trained_on[5][0], first_images)
 
 
-def test_evaluation_is_outside_the_clock_of_training(clock: Clock, log: EventLog) -> None:
+def evaluations(log: EventLog) -> list[Evaluation]:
+    return [event for event in written(log) if isinstance(event, Evaluation)]
+
+
+def test_every_test_image_is_judged_once_after_each_epoch(clock: Clock, log: EventLog, real: dict[str, Any]) -> None:
     backend = device(clock, 0.5)
-    run(backend, log)
-    assert sum(block.seconds for block in blocks(log, "train")) == 3.5  # seven steps
-    evaluations = [event for event in written(log) if isinstance(event, Evaluation)]
-    assert [(event.phase, event.images, event.loss, event.correct, event.seconds) for event in evaluations] == [
-        ("evaluate", 6, 1.5, 4, 7.0),
-        ("evaluate", 6, 1.5, 4, 7.0),
+    run(backend, log, job(evaluate="epoch", steps=4, **real))  # six images a step: the first epoch ends in the second
+    # Two batches of seven images in all; the labels are 0, 1, 2, 0, 1, 2, 0, and class 2 is predicted.
+    sure, wrong = math.log(2 + math.exp(5)) - 5, math.log(2 + math.exp(5))
+    assert [(event.steps, event.images, event.correct, event.seconds) for event in evaluations(log)] == [
+        (2, 7, 2, 14.0),
+        (4, 7, 2, 14.0),
     ]
-    assert backend.calls[-2:] == ["evaluate", "evaluate"]
+    assert [event.loss for event in evaluations(log)] == pytest.approx([2 * sure + 5 * wrong] * 2)
+    assert backend.calls[-3:] == ["merge", "predict", "predict"]
 
 
-def test_evaluated_loss_that_is_no_number_is_written_as_none(clock: Clock, log: EventLog) -> None:
+def test_evaluation_is_outside_the_clock_of_training(clock: Clock, log: EventLog, real: dict[str, Any]) -> None:
+    run(device(clock, 0.5), log, job(evaluate="epoch", steps=4, **real))
+    assert [(block.steps, block.seconds) for block in blocks(log, "train")] == [(2, 1.0), (2, 1.0)]
+    entered = [event.phase for event in written(log) if isinstance(event, Phase)]
+    assert entered[-5:] == ["train", "evaluate", "train", "evaluate", "finish"]
+
+
+@pytest.mark.parametrize(("when", "steps"), [("end", [5]), ("never", [])])
+def test_evaluation_comes_when_it_is_asked_for(
+    clock: Clock, log: EventLog, real: dict[str, Any], when: str, steps: list[int]
+) -> None:
+    run(device(clock, 0.5), log, job(evaluate=when, steps=5, **real))
+    assert [event.steps for event in evaluations(log)] == steps
+
+
+def test_prediction_that_is_no_number_is_written_as_no_loss(clock: Clock, log: EventLog, real: dict[str, Any]) -> None:
     backend = device(clock, 0.5)
-    backend.evaluation = contract.Evaluation(images=6, loss=math.nan, correct=0)
-    run(backend, log)
-    assert [event.loss for event in written(log) if isinstance(event, Evaluation)] == [None, None]
+    backend.logits = np.array([math.nan] * 3)
+    run(backend, log, job(evaluate="end", **real))
+    assert [event.loss for event in evaluations(log)] == [None]
 
 
-def test_no_evaluation_is_none(clock: Clock, log: EventLog) -> None:
+def test_learning_rate_follows_the_schedule_and_warm_up_does_not(clock: Clock, log: EventLog) -> None:
+    recipe = Recipe(learning_rate=0.8, warmup_epochs=0.2, drops=((0.3, 0.5), (0.5, 0.1)))
     backend = device(clock, 0.5)
-    run(backend, log, job(evaluation_steps=0))
-    assert "evaluate" not in backend.calls
+    run(backend, log, job(recipe=recipe, steps=7))  # a tenth of an epoch each
+    assert backend.rates[:5] == [0.8] * 5
+    assert backend.rates[5:] == pytest.approx([0.4, 0.8, 0.8, 0.4, 0.4, 0.04, 0.04])
 
 
 def test_facts_are_written_with_the_phase_in_which_they_are_known(clock: Clock, log: EventLog) -> None:
@@ -335,6 +382,6 @@ def test_facts_are_written_with_the_phase_in_which_they_are_known(clock: Clock, 
 
 def test_device_stands_still_between_two_blocks(clock: Clock, log: EventLog) -> None:
     backend = device(clock, 0.5)
-    loop.train(backend, source(), job(steps=2, block_steps=1), ALONE, log)
+    loop.train(backend, source(), range(2), job(block_steps=1), ALONE, log)
     one_block = ["agree True", "idle", "step", "idle", "idle"]  # the last for the losses, after the clock
     assert backend.calls == one_block * 2

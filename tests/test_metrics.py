@@ -367,3 +367,54 @@ def test_cell_of_several_plans_is_that_of_the_newest(three_plans: Store) -> None
 def test_row_survives_json(store: Store) -> None:
     row = only_row(store, on_devices(2), [memory_events(50, 80), memory_events(60, 75)])
     assert msgspec.json.decode(msgspec.json.encode(row), type=Row) == row
+
+
+def accurate(*epochs: tuple[float, int, int]) -> list[AnyEvent]:
+    """A rank that trains 100 images in each epoch: seconds, images right in training, and right of 50 in the test."""
+    events: list[AnyEvent] = [entered("start")]
+    for steps, (seconds, right, tested) in enumerate(epochs, start=1):
+        events += [block("train", seconds, 100, correct=[right], waited_seconds=seconds / 10)]
+        events += [evaluated(50, 7.0, steps=steps, correct=tested)]
+    return [*events, finished()]
+
+
+REAL = cell(data="cifar10", input="scaled", evaluate="epoch")
+
+
+def test_accuracies_are_those_of_the_last_epoch(store: Store) -> None:
+    save_plan(store, {REAL: ["a", "b", "c"]})
+    for key, tested in (("a", 30), ("b", 35), ("c", 31)):
+        save_run(store, record(f"run-{key}", key, REAL), [accurate((10.0, 40, 20), (20.0, 60, tested))])
+    (row,) = table_rows(store, {})
+    assert row.train_accuracy is not None
+    assert row.train_accuracy.median == 0.6
+    assert row.test_accuracy is not None
+    assert (row.test_accuracy.median, row.test_accuracy.low, row.test_accuracy.high) == (0.62, 0.6, 0.7)
+    assert (row.seconds, row.evaluation_seconds) == (30.0, 14.0)
+    assert row.waiting == pytest.approx(0.1)
+
+
+def test_images_of_all_ranks_count_together(store: Store) -> None:
+    both = cell(devices="2xcpu", cores=((0,), (1,)), data="cifar10", input="scaled", evaluate="epoch")
+    save_plan(store, {both: ["a"]})
+    save_run(store, record("run-a", "a", both), [accurate((10.0, 40, 20)), accurate((12.0, 60, 25))])
+    (row,) = table_rows(store, {})
+    assert row.train_accuracy is not None
+    assert row.test_accuracy is not None
+    assert (row.train_accuracy.median, row.test_accuracy.median) == (0.5, 0.45)
+    assert row.seconds == 12.0
+
+
+@pytest.mark.parametrize(
+    ("target", "runs", "seconds", "images"),
+    [(0.4, 3, 10.0, 100.0), (0.6, 3, 30.0, 200.0), (0.65, 1, None, None), (0.9, 0, None, None)],
+)
+def test_time_to_target_is_the_median_and_none_if_most_runs_never_got_there(
+    store: Store, target: float, runs: int, seconds: float | None, images: float | None
+) -> None:
+    save_plan(store, {REAL: ["a", "b", "c"]})
+    for key, tested in (("a", 30), ("b", 35), ("c", 31)):
+        save_run(store, record(f"run-{key}", key, REAL), [accurate((10.0, 40, 20), (20.0, 60, tested))])
+    (row,) = table_rows(store, {}, target)
+    assert (row.target, row.runs_at_target) == (target, runs)
+    assert (row.seconds_to_target, row.images_to_target) == (seconds, images)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import sys
+from argparse import Namespace
 
 import pytest
 from benchmarks.comparison import (
@@ -20,13 +23,34 @@ from benchmarks.comparison import (
     verdict,
     verdict_line,
 )
-from benchmarks.contestants import SCRIPTS, WORKLOAD, launcher, run_handwritten, script_arguments
+from benchmarks.contestants import (
+    ROOT,
+    WORKLOAD,
+    YARDSTICKS,
+    launcher,
+    run_duel,
+    run_handwritten,
+    script_arguments,
+)
+from benchmarks.handwritten import task
+from benchmarks.handwritten.rein import Rein
+from benchmarks.overhead import contests_of, place_in_table, planned
 
+from paceline.errors import UserError
 from paceline.plan import Cell, Run
 from paceline.stats import Estimate
 from tests.made_runs import on_devices
 
-ONE, TWO = Case("torch", 1), Case("torch", 2)
+ONE, TWO = Case("torch", "by hand", 1), Case("torch", "by hand", 2)
+SHARED = ("task", "rein")  # modules of benchmarks/handwritten that scripts share
+SCRIPTS = sorted({yardstick.script for yardsticks in YARDSTICKS.values() for yardstick in yardsticks.values()})
+MEASURED = [(framework, name) for framework, yardsticks in YARDSTICKS.items() for name in yardsticks]
+ON_DEVICES = [
+    (framework, name, devices)
+    for framework, name in MEASURED
+    for devices in (1, 2)
+    if YARDSTICKS[framework][name].trains_on(devices)
+]
 
 
 def pair(case: Case, ours: float, handwritten: float) -> Pair:
@@ -35,7 +59,7 @@ def pair(case: Case, ours: float, handwritten: float) -> Pair:
 
 
 def run_of(cell: Cell) -> Run:
-    return Run(cell, repeat=0, key="key", timeout_seconds=60.0)
+    return Run(cell, repeat=0, key="key", timeout_seconds=300.0)
 
 
 def at_least(low: float | None, high: float | None) -> Target:
@@ -105,7 +129,7 @@ def test_duel_is_decided_by_its_median_turn() -> None:
 
 def test_row_of_the_table() -> None:
     pairs = [pair(ONE, 100, 200), pair(ONE, 200, 400)]
-    expected = ["torch, 1 device", "images/processor-s", "300", "600", "0.500", "66.7%"]  # (800 - 400) / 600
+    expected = ["torch / by hand, 1 device", "images/processor-s", "300", "600", "0.500", "66.7%"]  # (800 - 400) / 600
     assert speed_row(pairs, ONE, "images/processor-s") == expected
 
 
@@ -117,9 +141,9 @@ def test_speed_up_compares_devices_within_a_round() -> None:
 
 def test_script_gets_the_settings_of_the_cell() -> None:
     run = run_of(on_devices(2, framework="torch", batch_size=128, steps=30, warmup=5))
-    script, *flags = script_arguments(run)
-    assert script.endswith("handwritten/torch_resnet20.py")
-    assert " ".join(flags) == "--steps 30 --warmup 6 --batch-size 128 --devices 2 --cores 0,1"
+    flags = "--steps 30 --warmup 6 --batch-size 128 --devices 2 --cores 0,1"
+    expected = f"-m benchmarks.handwritten.torch_resnet20 {flags}"
+    assert " ".join(script_arguments(run, YARDSTICKS["torch"]["by hand"])) == expected
 
 
 def test_only_torch_on_several_devices_has_several_processes() -> None:
@@ -128,19 +152,98 @@ def test_only_torch_on_several_devices_has_several_processes() -> None:
     assert launcher("python", run_of(on_devices(2, framework="torch")))[-2:] == ["--nproc-per-node", "2"]
 
 
-@pytest.mark.parametrize("framework", SCRIPTS)
-def test_script_imports_nothing_of_ours(framework: str) -> None:
-    tree = ast.parse(SCRIPTS[framework].read_text(encoding="utf-8"))
-    names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert not [name for name in names if name and name.startswith(("paceline", "benchmarks"))]
+def options(**changes: object) -> Namespace:
+    return Namespace(**{"framework": "tensorpack,mxnet", "devices": "1,2", "steps": 10, "rounds": 1, **changes})
+
+
+def test_every_yardstick_is_a_contest_on_the_devices_it_declares() -> None:
+    found = [case for _, case in contests_of(planned(options()))]
+    assert sorted(found, key=place_in_table) == [
+        Case("mxnet", "Gluon", 1),
+        Case("mxnet", "Gluon", 2),
+        Case("mxnet", "Module", 1),
+        Case("mxnet", "Module", 2),
+        Case("tensorpack", "its trainer", 1),
+    ]
+
+
+def test_nothing_to_compare_is_an_error() -> None:
+    with pytest.raises(UserError, match="so many devices"):
+        contests_of(planned(options(framework="tensorpack", devices="2")))
+
+
+def imported(path: str) -> set[str]:
+    """Full names of the modules that a script of benchmarks/handwritten imports, and of what it takes from them."""
+    tree = ast.parse((ROOT / "benchmarks" / "handwritten" / f"{path}.py").read_text(encoding="utf-8"))
+    taken = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    plain = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    names = {f"{node.module}.{alias.name}" for node in taken for alias in node.names}
+    return names | {alias.name for node in plain for alias in node.names}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_script_imports_nothing_of_ours_but_other_scripts(script: str) -> None:
+    ours = [name for name in imported(script) if name.startswith(("paceline", "benchmarks"))]
+    assert not [name for name in ours if not name.startswith("benchmarks.handwritten.")]
+
+
+@pytest.mark.parametrize("module", SHARED)
+def test_what_scripts_share_needs_only_the_standard_library(module: str) -> None:
+    assert {name.split(".")[0] for name in imported(module)} <= sys.stdlib_module_names
+
+
+def test_script_reports_the_losses_of_its_first_steps_and_the_time_of_the_rest() -> None:
+    losses, taken = itertools.count(), list[int]()
+
+    def train(steps: int) -> list[float]:
+        taken.append(steps)
+        return [float(next(losses)) for _ in range(steps)]
+
+    result = task.measured(task.Trainer(train, 7), Namespace(warmup=5, steps=10, batch_size=4))
+    assert taken == [1, 1, 1, 2, 10]
+    assert (result["images"], result["parameters"], result["first_losses"]) == (40, 7, [0.0, 1.0, 2.0])
+
+
+def test_rein_lets_a_loop_take_so_many_steps_and_no_more() -> None:
+    rein, done = Rein(), list[int]()
+
+    def loop() -> None:
+        for step in itertools.count():
+            rein.before_step()
+            done.append(step)
+            rein.after_step(step / 2)
+
+    rein.start(loop)
+    assert done == []
+    assert [rein.take(2), rein.take(0), rein.take(1)] == [[0.0, 0.5], [], [1.0]]
+    assert done == [0, 1, 2]
+
+
+def test_loop_that_fails_under_the_rein_is_heard_of() -> None:
+    def loop() -> None:
+        raise ValueError("no such layer")
+
+    with pytest.raises(RuntimeError) as failure:
+        Rein().start(loop)
+    assert str(failure.value.__cause__) == "no such layer"
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("framework", SCRIPTS)
-@pytest.mark.parametrize("devices", [1, 2])
-def test_script_trains_the_same_number_of_parameters(framework: str, devices: int) -> None:
+@pytest.mark.parametrize(("framework", "name", "devices"), ON_DEVICES)
+def test_script_trains_the_same_number_of_parameters(framework: str, name: str, devices: int) -> None:
     cell = on_devices(devices, workload=WORKLOAD, framework=framework, batch_size=4, steps=2, warmup=2)
-    speed = run_handwritten(run_of(cell), print)  # refuses a network of another size
+    speed = run_handwritten(run_of(cell), YARDSTICKS[framework][name], print)  # refuses a network of another size
     assert len(speed.losses) == 3
     assert speed.images_per_second > 0
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("framework", "name"), MEASURED)
+def test_duel_gives_the_seconds_of_both_in_every_turn(
+    framework: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.contestants.DUEL_TURNS", 2)
+    cell = on_devices(1, workload=WORKLOAD, framework=framework, batch_size=4)
+    turns = run_duel(run_of(cell), YARDSTICKS[framework][name], print)
+    assert len(turns) == 2
+    assert all(seconds > 0 for turn in turns for seconds in turn)

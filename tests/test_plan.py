@@ -278,7 +278,8 @@ def test_no_two_runs_of_a_plan_share_a_key() -> None:
         {"batch_size": 64},
         {"steps": 99},
         {"warmup": 9},
-        {"evaluation_steps": 1},
+        {"data": "cifar10"},
+        {"lr": 0.5},
         {"lr": 0.02},
         {"seed": 2},
         {"cores_per_device": 1},
@@ -393,7 +394,6 @@ def test_job_says_all_that_the_worker_needs() -> None:
         batch_size=96,
         steps=25,
         warmup=5,
-        evaluation_steps=3,
         lr=0.3,
         seed=11,
         repeats=1,
@@ -402,8 +402,15 @@ def test_job_says_all_that_the_worker_needs() -> None:
     assert (job.framework, job.mode) == ("torch", "compile")
     assert (job.devices, job.cores, job.shares) == (("cpu:0", "cpu:1"), ((0, 1), (2, 3)), (48, 48))
     assert (job.update, job.data, job.precision) == ("replicated", "fake:host", "bfloat16")
-    assert (job.steps, job.warmup, job.evaluation_steps, job.seed) == (25, 5, 3, 11)
-    assert job.recipe == Recipe(0.3, 0.9, 1e-4, ("conv.kernel", "dense.kernel", "gamma"))  # MXNet's, with our rate
+    assert (job.steps, job.warmup, job.evaluate, job.seed) == (25, 5, "never", 11)
+    assert job.recipe == Recipe(  # MXNet's, with our rate
+        learning_rate=0.3,
+        momentum=0.9,
+        weight_decay=1e-4,
+        decayed=("conv.kernel", "dense.kernel", "gamma"),
+        drops=((200, 0.1), (250, 0.1)),
+    )
+    assert (job.epoch_images, job.dataset, job.count_correct) == (50_000, "", False)
     assert job.classes == 10
     assert Graph.from_json(job.graph).nodes == WORKLOADS["cifar10-resnet20"].graph().nodes
 
@@ -444,3 +451,41 @@ def test_key_of_a_run_is_that_of_its_cell_and_repeat() -> None:
     run = planned(repeats=2).runs[1]
     assert run.key == run_key(run.cell, 1, machine())
     assert run.key != run_key(run.cell, 0, machine())
+
+
+def test_job_of_real_data_says_where_the_images_are_and_what_is_done_to_them() -> None:
+    plan = planned(workload="cifar10-resnet20", data="cifar10", epochs=2, repeats=1)
+    job = make_job(plan.runs[0])
+    assert job.steps == 2 * 391  # each epoch's last batch is filled up
+    assert (job.evaluate, job.count_correct) == ("epoch", True)
+    assert Path(job.dataset).name == "cifar10"
+    assert job.pipeline["training"] == ("pad4", "crop28", "jitter", "mirror", "mean")
+
+
+def test_steps_of_epochs_that_run_on_into_each_other() -> None:
+    assert only_cell(data="cifar10", epochs=10).steps == 3907  # 500,000 images in batches of 128
+
+
+def test_inputs_are_cells_of_their_own() -> None:
+    cells = planned(data=["cifar10", "fake:python"], input=["scaled", "whitened"]).cells
+    assert [(cell.data, cell.input) for cell in cells] == [
+        ("cifar10", "scaled"),
+        ("cifar10", "whitened"),
+        ("fake:python", ""),
+    ]
+
+
+def test_input_that_a_workload_does_not_have_is_refused() -> None:
+    with pytest.raises(UserError, match=r"Unknown input of cifar10-conv 'level1'\. .*Known: scaled, whitened\."):
+        planned(data="cifar10", input="level1")
+
+
+def test_images_that_a_workload_was_not_made_for_are_skipped() -> None:
+    plan = planned(workload="imagenet-resnet50", data="cifar10")
+    assert [skip.reason for skip in plan.skips] == ["imagenet-resnet50 trains on images of imagenet, not of cifar10"]
+
+
+@pytest.mark.parametrize(("rule", "rate"), [("none", 0.01), ("linear", 0.04), ("sqrt", 0.02)])
+def test_learning_rate_follows_the_batch_by_the_rule(rule: str, rate: float) -> None:
+    cell = only_cell(devices="4xcpu", batch_per_device=128, lr_rule=rule)  # four times the workload's own
+    assert cell.learning_rate == pytest.approx(rate)

@@ -119,7 +119,17 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plugins")
     source = folder / "source"
     subprocess.run(["cp", "-r", EXAMPLE, source], check=True)  # pip leaves its build beside the source
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder / "site", source]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--target",
+        str(folder / "site"),
+        str(source),
+    ]
     subprocess.run(pip, check=True, capture_output=True, timeout=300)
     return folder / "site"
 

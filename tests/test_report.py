@@ -7,6 +7,7 @@ import io
 import json
 
 import msgspec
+import pytest
 
 from paceline.metrics import Row
 from paceline.report.columns import number, remarks
@@ -23,6 +24,7 @@ def made(**changes: object) -> Row:
         device_count=1,
         update="replicated",
         data="fake:device",
+        input="",
         precision="float32",
         batch_size=128,
         learning_rate=0.01,
@@ -37,12 +39,21 @@ def made(**changes: object) -> Row:
         seconds=2.1147,
         seconds_per_epoch=13.768,
         first_step_seconds=0.055,
+        waiting=None,
+        train_accuracy=None,
+        test_accuracy=None,
+        evaluation_seconds=None,
+        target=None,
+        runs_at_target=0,
+        seconds_to_target=None,
+        images_to_target=None,
         peak_memory_mib=(157.25,),
         memory_of="device",
         scaling_kind="strong",
         scaling=1.0,
         scaling_interval=None,
         efficiency=1.0,
+        batch_norm=True,
         parameters=420_096,
         verified=False,
         runs=("20261115-230959-000001-a00ff3",),
@@ -139,3 +150,64 @@ def test_csv_has_the_interval_in_columns_of_its_own() -> None:
     assert (first["images_per_second_median"], first["images_per_second_low"]) == ("3631.7", "3468.8")
     assert second["images_per_second_median"] == ""
     assert second["reason"] == FAILED.reason
+
+
+ACCURATE = made(
+    data="cifar10",
+    input="scaled",
+    train_accuracy=Estimate(0.81249, 0.8, 0.82),
+    test_accuracy=Estimate(0.70351, 0.69, 0.71),
+    waiting=0.0123,
+    evaluation_seconds=12.3,
+)
+
+
+def test_accuracies_have_a_table_of_their_own() -> None:
+    lines = markdown([ACCURATE]).splitlines()
+    heading = next(index for index, line in enumerate(lines) if "test accuracy" in line)
+    assert lines[heading] == (
+        "| framework | devices | batch | training accuracy | test accuracy | waiting | evaluation s |"
+    )
+    assert lines[heading + 2] == (
+        "| torch | 1xcpu | 128 (lr=0.01) | 0.812 (0.800–0.820) | 0.704 (0.690–0.710) | 1.2% | 12.3 |"
+    )
+    assert "test accuracy" not in markdown([made()])
+
+
+def test_way_to_the_target_is_shown_and_never_is_said_so() -> None:
+    reached = msgspec.structs.replace(
+        ACCURATE, target=0.7, runs_at_target=3, seconds_to_target=91.24, images_to_target=250_000.0
+    )
+    never = msgspec.structs.replace(ACCURATE, framework="jax", target=0.7)
+    lines = [line for line in markdown([reached, never]).splitlines() if "(lr=" in line or "s to 0.7" in line]
+    assert [line.split("|")[-3:-1] for line in lines] == [
+        [" s to 0.7 ", " images to 0.7 "],
+        [" 91.2 ", " 250,000 "],
+        [" ∞ ", " ∞ "],
+    ]
+
+
+def test_unlike_trainings_are_named_where_accuracies_are_shown() -> None:
+    two = msgspec.structs.replace(ACCURATE, devices="2xcpu", device_count=2)
+    assert remarks([ACCURATE, two]) == [
+        "not quite the same training: each device normalises over its own images: "
+        "128 images on 1xcpu, 64 images on 2xcpu"
+    ]
+    grown = msgspec.structs.replace(two, batch_size=256, scaling_kind="weak")
+    assert remarks([ACCURATE, grown]) == [
+        "not the same training: the batch grows with the devices: "
+        "1xcpu has 128 (lr=0.01), 2xcpu has 128x2=256 (lr=0.01); "
+        "the learning rate is not scaled with it (--lr-rule linear does)"
+    ]
+    scaled = msgspec.structs.replace(grown, learning_rate=0.02)
+    assert remarks([ACCURATE, scaled])[0].endswith("2xcpu has 128x2=256 (lr=0.02)")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_accuracies_fit_a_terminal(width: int) -> None:
+    two = msgspec.structs.replace(
+        ACCURATE, devices="2xcpu", device_count=2, target=0.7, seconds_to_target=1.0, images_to_target=5000.0
+    )
+    lines = text([ACCURATE, two], width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert any("0.704" in line for line in lines)

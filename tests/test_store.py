@@ -203,13 +203,13 @@ def test_index_of_another_version_is_rebuilt(store: Store) -> None:
     with index(store) as old:
         old.execute("DELETE FROM block")
         old.execute("DROP VIEW training")
-        old.execute("CREATE TABLE epoch (run_id TEXT, seconds REAL)")
-        old.execute("CREATE INDEX epoch_run ON epoch(run_id)")
-        old.execute("CREATE VIEW training AS SELECT * FROM epoch")
+        old.execute("CREATE TABLE era (run_id TEXT, seconds REAL)")
+        old.execute("CREATE INDEX era_run ON era(run_id)")
+        old.execute("CREATE VIEW training AS SELECT * FROM era")
         old.execute("PRAGMA user_version = 99")
     assert content(store) == before
-    with pytest.raises(UserError, match="no such table: epoch"):
-        store.query("SELECT * FROM epoch")
+    with pytest.raises(UserError, match="no such table: era"):
+        store.query("SELECT * FROM era")
 
 
 def test_index_that_was_never_filled_is_filled(store: Store) -> None:

@@ -45,7 +45,9 @@ def test_suite_without_further_keys_has_the_documented_defaults(suite_file: Writ
         steps=None,
         epochs=None,
         warmup=10,
-        evaluation_steps=0,
+        evaluate=None,
+        lr_rule="none",
+        input=(),
         lr=None,
         seed=1,
         cores_per_device=None,
@@ -67,7 +69,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         batch_per_device = [64, 128]
         epochs = 0.5
         warmup = 3
-        evaluation_steps = 4
+        evaluate = "end"
+        lr_rule = "sqrt"
+        input = "level1"
         lr = 0.2
         seed = 5
         cores_per_device = 2
@@ -85,7 +89,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         batch_per_device=(64, 128),
         epochs=0.5,
         warmup=3,
-        evaluation_steps=4,
+        evaluate="end",
+        lr_rule="sqrt",
+        input=("level1",),
         lr=0.2,
         seed=5,
         cores_per_device=2,
@@ -95,10 +101,10 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 
 
 def test_hyphen_and_underscore_are_the_same(suite_file: WriteSuite) -> None:
-    hyphens = load_suite(suite_file("batch-size = 64\ncores-per-device = 1\nevaluation-steps = 2"), {})
-    underscores = load_suite(suite_file("batch_size = 64\ncores_per_device = 1\nevaluation_steps = 2"), {})
+    hyphens = load_suite(suite_file("batch-size = 64\ncores-per-device = 1\nlr-rule = 'linear'"), {})
+    underscores = load_suite(suite_file("batch_size = 64\ncores_per_device = 1\nlr_rule = 'linear'"), {})
     assert hyphens == underscores
-    assert (hyphens.batch_size, hyphens.cores_per_device, hyphens.evaluation_steps) == ((64,), 1, 2)
+    assert (hyphens.batch_size, hyphens.cores_per_device, hyphens.lr_rule) == ((64,), 1, "linear")
 
 
 def test_one_value_stands_for_a_list_of_one(suite_file: WriteSuite) -> None:
@@ -159,7 +165,8 @@ def test_wrong_type_names_its_key(suite_file: WriteSuite, line: str, key: str) -
         ({"epochs": float("nan")}, "epochs is a number above 0"),
         ({"epochs": float("inf")}, "epochs is a number above 0"),
         ({"warmup": -1}, "warmup is a whole number from 0 up"),
-        ({"evaluation_steps": -1}, "evaluation_steps is a whole number from 0 up"),
+        ({"evaluate": "often"}, "evaluate: invalid enum value 'often'"),
+        ({"lr_rule": "cubic"}, "lr_rule: invalid enum value 'cubic'"),
         ({"lr": 0.0}, "lr is a number above 0"),
         ({"lr": float("nan")}, "lr is a number above 0"),
         ({"lr": float("inf")}, "lr is a number above 0"),

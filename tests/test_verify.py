@@ -16,7 +16,7 @@ from paceline_worker import probe
 from paceline_worker.data import fake_batch
 from paceline_worker.frameworks.reference.backend import FrameworkBackend
 from paceline_worker.graph import Graph
-from paceline_worker.place import find_place
+from paceline_worker.place import Place, find_place
 from paceline_worker.protocol import Job, Recipe
 from paceline_worker.weights import Weights, initial_weights
 from tests import made_jobs
@@ -33,7 +33,7 @@ def job_of(graph: Graph, recipe: Recipe = RECIPE) -> Job:
         devices=("cpu:0", "cpu:1"),
         cores=((0,), (0,)),
         shares=(6, 6),
-        steps=3,
+        rates=(0.05, 0.05, 0.02),
     )
 
 
@@ -42,9 +42,10 @@ def shown(job: Job, backend_class: type[FrameworkBackend] = FrameworkBackend) ->
     place = find_place(job, {})
     graph = Graph.from_json(job.graph)
     backend = backend_class(job, place)
-    backend.build(graph, initial_weights(graph, job.seed))
+    weights = initial_weights(graph, job.seed)
+    backend.build(graph, weights)
     batch = backend.to_device(backend.to_host(*fake_batch(job, place, 0)))
-    return derived(graph, {**probe.look(backend, batch), **probe.train(backend, job, place)})
+    return derived(graph, {**probe.look(backend, batch), **probe.train(backend, job, place, weights)})
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +98,33 @@ def test_wrong_running_statistics_are_named(truth: Arrays, change: Callable[[Any
 def test_weight_decay_on_batch_norm_is_named(truth: Arrays) -> None:
     wrong = replace(RECIPE, decayed=(*RECIPE.decayed, "gamma"))
     assert first_divergence(shown(job_of(every_layer(), wrong)), truth) == ("update", "stem_norm.gamma")
+
+
+class RateInside(FrameworkBackend):
+    """Keeps the rate inside the velocity, so that a new rate holds for new gradients only."""
+
+    def set_learning_rate(self, rate: float) -> None:
+        self._velocity = {name: value * self._rate / rate for name, value in self._velocity.items()}
+        super().set_learning_rate(rate)
+
+
+class Nesterov(FrameworkBackend):
+    """Takes the other form of momentum, which differs from the first step on."""
+
+    def __init__(self, job: Job, place: Place) -> None:
+        super().__init__(replace(job, recipe=replace(job.recipe, nesterov=True)), place)
+
+
+def test_rate_inside_the_velocity_shows_in_the_losses(truth: Arrays) -> None:
+    graph = every_layer()
+    right = job_of(graph)
+    late = replace(right, rates=(0.05, 0.05, 0.01, 0.01, 0.01))
+    assert first_divergence(shown(late, RateInside), shown(late)) == ("losses", "losses")
+
+
+def test_other_form_of_momentum_shows_in_the_first_step(truth: Arrays) -> None:
+    quantity, place = first_divergence(shown(job_of(every_layer()), Nesterov), truth)
+    assert (quantity, place) == ("update", "norm.beta")
 
 
 class Summing(FrameworkBackend):

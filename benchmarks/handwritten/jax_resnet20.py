@@ -1,16 +1,13 @@
 """ResNet-20 v2 for CIFAR-10 as a JAX user would write it by hand: the yardstick for Paceline's own loop.
 
-One device:  python jax_resnet20.py --cores 0
-Two devices: python jax_resnet20.py --devices 2 --cores 0,1
+One device:  python -m benchmarks.handwritten.jax_resnet20 --cores 0
+Two devices: python -m benchmarks.handwritten.jax_resnet20 --devices 2 --cores 0,1
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import os
-import time
 from functools import partial
 from typing import Any
 
@@ -19,13 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-UNITS = [  # channels in, channels out, stride, and whether the shortcut is a projection
-    *[(16, 16, 1, True), (16, 16, 1, False), (16, 16, 1, False)],
-    *[(16, 32, 2, True), (32, 32, 1, False), (32, 32, 1, False)],
-    *[(32, 64, 2, True), (64, 64, 1, False), (64, 64, 1, False)],
-]
-EPSILON, DECAY = 2e-5, 0.9
-LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.05, 0.9, 1e-4
+from benchmarks.handwritten import task
+
 EVERY, SHARD = PartitionSpec(), PartitionSpec("devices")
 
 Tree = Any  # nested dicts and lists of arrays
@@ -48,15 +40,15 @@ def initial_parameters(key: jax.Array) -> Tree:
     return {
         "norm_images": {"beta": jnp.zeros(3)},  # MXNet fixes this gamma at 1
         "stem": kernel(3, 3, 3, 16),
-        "units": [unit(source, width, projects) for source, width, _, projects in UNITS],
+        "units": [unit(source, width, projects) for source, width, _, projects in task.UNITS],
         "norm_last": norm(64),
-        "head": {"kernel": kernel(64, 10), "bias": jnp.zeros(10)},
+        "head": {"kernel": kernel(64, task.CLASSES), "bias": jnp.zeros(task.CLASSES)},
     }
 
 
 def initial_statistics(devices: int) -> Tree:
     """Running mean and variance of each normalisation, with one row for each device."""
-    widths = [3, *(width for source, out, _, _ in UNITS for width in (source, out)), 64]
+    widths = [3, *(width for source, out, _, _ in task.UNITS for width in (source, out)), 64]
     return [(jnp.zeros((devices, width)), jnp.ones((devices, width))) for width in widths]
 
 
@@ -72,7 +64,7 @@ def normalization(images: jax.Array, own: Tree, observed: list[Any]) -> jax.Arra
     mean, variance = images.mean((0, 1, 2)), images.var((0, 1, 2))
     count = images.size // images.shape[-1]
     observed.append((mean, variance * (count / (count - 1))))
-    scale = lax.rsqrt(variance + EPSILON) * own.get("gamma", 1.0)
+    scale = lax.rsqrt(variance + task.EPSILON) * own.get("gamma", 1.0)
     return images * scale + (own["beta"] - mean * scale)
 
 
@@ -87,7 +79,7 @@ def loss(parameters: Tree, images: jax.Array, labels: jax.Array) -> tuple[jax.Ar
     """Mean cross-entropy, and the statistics of all normalisations."""
     observed: list[Any] = []
     features = convolution(normalization(images, parameters["norm_images"], observed), parameters["stem"])
-    for own, (_, _, stride, _) in zip(parameters["units"], UNITS, strict=True):
+    for own, (_, _, stride, _) in zip(parameters["units"], task.UNITS, strict=True):
         features = residual(features, own, stride, observed)
     features = jax.nn.relu(normalization(features, parameters["norm_last"], observed)).mean((1, 2))
     logits = features @ parameters["head"]["kernel"] + parameters["head"]["bias"]
@@ -97,7 +89,7 @@ def loss(parameters: Tree, images: jax.Array, labels: jax.Array) -> tuple[jax.Ar
 
 def decay(path: Any, weight: jax.Array, gradient: jax.Array) -> jax.Array:
     """Weight decay on kernels and gammas, none on betas and biases."""
-    return gradient if path[-1].key in ("beta", "bias") else gradient + WEIGHT_DECAY * weight
+    return gradient if path[-1].key in ("beta", "bias") else gradient + task.WEIGHT_DECAY * weight
 
 
 def step(
@@ -107,9 +99,9 @@ def step(
     if devices > 1:
         gradient, value = lax.pmean((gradient, value), "devices")
     gradient = jax.tree_util.tree_map_with_path(decay, parameters, gradient)
-    velocity = jax.tree.map(lambda v, g: MOMENTUM * v + g, velocity, gradient)
-    parameters = jax.tree.map(lambda w, v: w - LEARNING_RATE * v, parameters, velocity)
-    statistics = jax.tree.map(lambda old, new: DECAY * old + (1 - DECAY) * new, statistics, observed)
+    velocity = jax.tree.map(lambda v, g: task.MOMENTUM * v + g, velocity, gradient)
+    parameters = jax.tree.map(lambda w, v: w - task.LEARNING_RATE * v, parameters, velocity)
+    statistics = jax.tree.map(lambda old, new: task.DECAY * old + (1 - task.DECAY) * new, statistics, observed)
     return parameters, velocity, statistics, value
 
 
@@ -136,55 +128,41 @@ def train(run: Any, state: Tree, batch: tuple[jax.Array, jax.Array], steps: int)
     return jax.block_until_ready((state, losses))
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--warmup", type=int, default=11)
-    parser.add_argument("--batch-size", type=int, default=128, help="images of a step on all devices together")
-    parser.add_argument("--devices", type=int, default=1)
-    parser.add_argument("--cores", default="0", help="one for each device, such as 0,1")
-    return parser.parse_args()
-
-
-def start_devices(count: int, cores: str) -> Mesh:
+def start_devices(count: int, cores: list[int]) -> None:
     """CPU devices with one thread each, on these cores."""
-    os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
+    os.sched_setaffinity(0, cores)
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", count)
-    return jax.make_mesh((count,), ("devices",))
 
 
 def fixed_batch(size: int) -> tuple[jax.Array, jax.Array]:
     images_key, labels_key = jax.random.split(jax.random.key(1))
-    images = jax.random.uniform(images_key, (size, 28, 28, 3), minval=-1, maxval=1)
-    return images, jax.random.randint(labels_key, (size,), 0, 10)
+    images = jax.random.uniform(images_key, (size, task.SIZE, task.SIZE, 3), minval=-1, maxval=1)
+    return images, jax.random.randint(labels_key, (size,), 0, task.CLASSES)
 
 
-def main() -> None:
-    options = arguments()
-    mesh = start_devices(options.devices, options.cores)
+def prepare(batch_size: int, devices: int = 1) -> task.Trainer:
+    mesh = jax.make_mesh((devices,), ("devices",))
     every, shard = NamedSharding(mesh, EVERY), NamedSharding(mesh, SHARD)
     parameters = jax.device_put(initial_parameters(jax.random.key(0)), every)
     count = sum(leaf.size for leaf in jax.tree.leaves(parameters))
     velocity = jax.device_put(jax.tree.map(jnp.zeros_like, parameters), every)
-    state = [parameters, velocity, jax.device_put(initial_statistics(options.devices), shard)]
-    batch = jax.device_put(fixed_batch(options.batch_size), shard)
+    state = [parameters, velocity, jax.device_put(initial_statistics(devices), shard)]
+    batch = jax.device_put(fixed_batch(batch_size), shard)
     run = compiled_step(mesh)
 
-    state, first_losses = train(run, state, batch, options.warmup)
-    processor, start = time.process_time(), time.perf_counter()
-    train(run, state, batch, options.steps)
-    seconds, processor_seconds = time.perf_counter() - start, time.process_time() - processor
+    def take(steps: int) -> list[float]:
+        state[:], losses = train(run, state, batch, steps)
+        return [float(value) for value in losses]
 
-    result = {
-        "images": options.steps * options.batch_size,
-        "seconds": seconds,
-        "processor_seconds": processor_seconds,
-        "parameters": count,
-        "first_losses": [float(value) for value in first_losses[:3]],
-    }
-    print(json.dumps(result))
+    return task.Trainer(take, count)
+
+
+def main() -> None:
+    options = task.arguments(__doc__)
+    start_devices(options.devices, options.cores)
+    task.report(task.measured(prepare(options.batch_size, options.devices), options))
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
 """ResNet-20 v2 for CIFAR-10 as a PyTorch user would write it by hand: the yardstick for Paceline's own loop.
 
-One device:  OMP_NUM_THREADS=1 python torch_resnet20.py --cores 0
-Two devices: OMP_NUM_THREADS=1 torchrun --standalone --nproc-per-node 2 torch_resnet20.py --devices 2 --cores 0,1
+One device:  OMP_NUM_THREADS=1 python -m benchmarks.handwritten.torch_resnet20 --cores 0
+Two devices: OMP_NUM_THREADS=1 torchrun --standalone --nproc-per-node 2 -m benchmarks.handwritten.torch_resnet20 \\
+             --devices 2 --cores 0,1
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import time
 
 import torch
 from torch import distributed, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
+
+from benchmarks.handwritten import task
 
 
 def convolution(source: int, width: int, kernel: int, stride: int = 1) -> nn.Conv2d:
@@ -45,7 +45,7 @@ class Unit(nn.Module):
 
 
 class ResNet20(nn.Module):
-    def __init__(self, classes: int = 10) -> None:
+    def __init__(self, classes: int = task.CLASSES) -> None:
         super().__init__()
         self.norm_images = normalization(3)
         self.norm_images.weight.requires_grad_(False)  # MXNet fixes this gamma at 1
@@ -99,16 +99,6 @@ def over_ranks(value: float, how: distributed.ReduceOp, devices: int) -> float:
     return float(total)
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--warmup", type=int, default=11)
-    parser.add_argument("--batch-size", type=int, default=128, help="images of a step on all devices together")
-    parser.add_argument("--devices", type=int, default=1)
-    parser.add_argument("--cores", default="0", help="one for each device, such as 0,1")
-    return parser.parse_args()
-
-
 def replicated(model: nn.Module) -> nn.Module:
     """Gradients are averaged over the ranks; running statistics stay with each."""
     distributed.init_process_group("gloo")
@@ -117,36 +107,36 @@ def replicated(model: nn.Module) -> nn.Module:
 
 def fixed_batch(share: int, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
     torch.manual_seed(1 + rank)
-    images = 2 * torch.rand(share, 3, 28, 28) - 1
-    return images.to(memory_format=torch.channels_last), torch.randint(10, (share,))
+    images = 2 * torch.rand(share, 3, task.SIZE, task.SIZE) - 1
+    return images.to(memory_format=torch.channels_last), torch.randint(task.CLASSES, (share,))
+
+
+def prepare(batch_size: int, devices: int = 1) -> task.Trainer:
+    rank = int(os.environ.get("RANK", "0"))
+    torch.manual_seed(0)  # the same weights on every rank
+    network = ResNet20().to(memory_format=torch.channels_last)
+    count = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
+    optimizer = optimizer_for(network)
+    model = replicated(network) if devices > 1 else network
+    images, labels = fixed_batch(batch_size // devices, rank)
+
+    def take(steps: int) -> list[float]:
+        return [float(loss) for loss in train(model, optimizer, images, labels, steps)]
+
+    return task.Trainer(take, count)
 
 
 def main() -> None:
-    options = arguments()
+    options = task.arguments(__doc__)
     rank = int(os.environ.get("RANK", "0"))
-    os.sched_setaffinity(0, {int(options.cores.split(",")[rank])})
+    os.sched_setaffinity(0, {options.cores[rank]})
     torch.set_num_threads(1)
-    torch.manual_seed(0)  # the same weights on every rank
-    network = ResNet20().to(memory_format=torch.channels_last)
-    optimizer = optimizer_for(network)
-    model = replicated(network) if options.devices > 1 else network
-    images, labels = fixed_batch(options.batch_size // options.devices, rank)
-
-    first_losses = train(model, optimizer, images, labels, options.warmup)[:3]
-    over_ranks(0.0, distributed.ReduceOp.SUM, options.devices)  # all ranks begin together
-    processor, start = time.process_time(), time.perf_counter()
-    train(model, optimizer, images, labels, options.steps)
-    seconds, processor_seconds = time.perf_counter() - start, time.process_time() - processor
-
-    result = {
-        "images": options.steps * options.batch_size,
-        "seconds": over_ranks(seconds, distributed.ReduceOp.MAX, options.devices),
-        "processor_seconds": over_ranks(processor_seconds, distributed.ReduceOp.SUM, options.devices),
-        "parameters": sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad),
-        "first_losses": [float(loss) for loss in first_losses],
-    }
+    trainer = prepare(options.batch_size, options.devices)
+    result = task.measured(trainer, options, meet=lambda: over_ranks(0.0, distributed.ReduceOp.SUM, options.devices))
+    for name, how in {"seconds": distributed.ReduceOp.MAX, "processor_seconds": distributed.ReduceOp.SUM}.items():
+        result[name] = over_ranks(result[name], how, options.devices)
     if rank == 0:
-        print(json.dumps(result), flush=True)
+        task.report(result)
     os._exit(0)  # Gloo's destructor and its threads can wait for each other for ever: pytorch/pytorch#56297
 
 

@@ -71,16 +71,20 @@ class Choices:
     "Measured length as passes over the data set."
     warmup: str | None = None
     "Steps before the clock starts, at least."
-    evaluation_steps: str | None = None
-    "Batches to evaluate after training."
+    evaluate: str | None = None
+    "When to evaluate on all test images: epoch, end or never; default: after each epoch of real data."
     lr: str | None = None
     "Learning rate instead of the workload's."
+    lr_rule: str | None = None
+    "How the rate follows the batch, from the workload's own batch on: none, linear or sqrt."
     seed: str | None = None
     "For weights, data and the order of runs."
     update: str | None = None
     "How replicas agree: replicated."
     data: str | None = None
-    "Where images come from: fake:device, fake:host, fake:python."
+    "Where images come from: fake:device, fake:host, fake:python or cifar10."
+    input: str | None = None
+    "What is done to real images, such as level1; `paceline list workloads` shows the choices."
     precision: str | None = None
     "float32 or bfloat16."
     cores_per_device: str | None = None
@@ -162,6 +166,7 @@ def show(  # noqa: PLR0913 - each is a flag
     framework: str | None = None,
     devices: str | None = None,
     data: str | None = None,
+    target: float | None = None,
     format: Literal["text", "markdown", "csv", "json"] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> None:
@@ -179,11 +184,15 @@ def show(  # noqa: PLR0913 - each is a flag
         Only these, from all runs.
     data
         Only these, from all runs.
+    target
+        A test accuracy such as 0.7: show the training time and the images until it is reached.
     """
     from paceline.commands import show_table
 
     filters = {"suite": suite, "workload": workload, "framework": framework, "devices": devices, "data": data}
-    show_table(store or default_store(), filters, format)
+    if target is not None and not 0 < target <= 1:
+        raise UserError(f"--target is a part of the test images such as 0.7, above 0 and at most 1, not {target:g}.")
+    show_table(store or default_store(), filters, format, target)
 
 
 @app.command
@@ -274,3 +283,24 @@ def index(*, store: StoreFlag = None) -> None:
 
     folder = store or default_store()
     print(f"{Store(folder).rebuild()} runs in {folder}")
+
+
+app.command(data := App(name="data", help="Fetch data sets, or list those that are there."))
+FromFlag = Annotated[Path | None, Parameter("--from", help="An archive or a folder that you have: fetch nothing.")]
+
+
+@data.command(name="get")
+def get_data(name: str, *, given: FromFlag = None) -> None:
+    """Fetch a data set such as cifar10, check it and prepare it; one that is there is checked."""
+    from paceline import datasets
+
+    got = datasets.get(name, lambda line: print(line, file=sys.stderr), given)
+    print(f"{name}: {got.counts['train']:,} training and {got.counts['test']:,} test images in {got.folder}")
+
+
+@data.command(name="list")
+def list_data() -> None:
+    """List the data sets of this machine."""
+    from paceline.datasets import listing
+
+    listing.show()

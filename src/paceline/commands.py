@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from paceline import certificates, environments
+from paceline import certificates, datasets, environments
 from paceline.devices import DeviceSet, parse_devices
 from paceline.display import Progress, cell_name, duration
 from paceline.environments import Environment
@@ -82,15 +82,17 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
 
 
 def _install_missing(plan: Plan, progress: Progress) -> None:
-    """All environments first: an installation between two runs would disturb the second."""
+    """All environments and data sets first: to get one between two runs would disturb the second."""
     for name in dict.fromkeys(run.cell.framework for run in plan.runs):
         environments.ensure(find(name).framework, progress.say)
+    for name in dict.fromkeys(run.cell.data for run in plan.runs if run.cell.input):
+        datasets.ensure(name, progress.say)
 
 
-def show_table(folder: Path, filters: Mapping[str, str | None], form: str) -> None:
+def show_table(folder: Path, filters: Mapping[str, str | None], form: str, target: float | None = None) -> None:
     if not folder.exists():
         raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
-    rows = table_rows(Store(folder), filters)
+    rows = table_rows(Store(folder), filters, target)
     if not rows:
         chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")

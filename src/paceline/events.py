@@ -35,11 +35,16 @@ class Block(Event, tag="block", frozen=True, kw_only=True):
     seconds: float
     processor_seconds: float
     losses: list[float | None]
+    waited_seconds: float = 0.0  # for real images that were not ready
+    correct: list[int] = []  # images that each step got right, where it is counted
 
 
 class Evaluation(Event, tag="evaluation", frozen=True, kw_only=True):
+    """This rank's part of the test images, with the running statistics."""
+
+    steps: int  # of training before it
     images: int
-    loss: float | None
+    loss: float | None  # summed
     correct: int
     seconds: float
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from paceline.errors import UserError
-from paceline.events import Block, EventFile, Phase
+from paceline.events import Block, Evaluation, EventFile, Phase
 from paceline.monitor import read_samples
 from paceline.outcome import Outcome
 from paceline.records import FORMAT, OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord, cell_id
@@ -58,6 +58,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     )
     for rank, file in enumerate(files):
         _insert_blocks(index, run.id, rank, file)
+        _insert_evaluations(index, run.id, rank, file)
         _insert_phases(index, run, rank, file)
     memory = _gpu_memory(folder, run) if run.cell.device_set.kind == "cuda" else _memory(files)
     rows = [(run.id, position, idle, peak) for position, (idle, peak) in enumerate(memory)]
@@ -80,10 +81,34 @@ def _rank(path: Path) -> int:
 def _insert_blocks(index: sqlite3.Connection, run_id: str, rank: int, file: EventFile) -> None:
     blocks = [event for event in file.events if isinstance(event, Block)]
     rows = [
-        (run_id, rank, position, block.phase, block.steps, block.images, block.seconds, block.processor_seconds)
+        (
+            run_id,
+            rank,
+            position,
+            block.phase,
+            block.steps,
+            block.images,
+            block.seconds,
+            block.processor_seconds,
+            block.waited_seconds,
+            _summed_loss(block),
+            sum(block.correct) if block.correct else None,
+        )
         for position, block in enumerate(blocks)
     ]
-    index.executemany("INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    index.executemany("INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def _summed_loss(block: Block) -> float | None:
+    """Over the images: each step's loss is their mean."""
+    finite = [loss for loss in block.losses if loss is not None]
+    return sum(finite) * block.images / block.steps if len(finite) == block.steps else None
+
+
+def _insert_evaluations(index: sqlite3.Connection, run_id: str, rank: int, file: EventFile) -> None:
+    found = [event for event in file.events if isinstance(event, Evaluation)]
+    rows = [(run_id, rank, each.steps, each.images, each.loss, each.correct, each.seconds) for each in found]
+    index.executemany("INSERT INTO evaluation VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def _insert_phases(index: sqlite3.Connection, run: RunRecord, rank: int, file: EventFile) -> None:
@@ -103,10 +128,10 @@ def _memory(files: list[EventFile]) -> list[tuple[int, int]]:
     found = []
     for file in files:
         phases = [event for event in file.events if isinstance(event, Phase)]
-        idle = next((event.idle_memory_bytes for event in phases if event.idle_memory_bytes is not None), None)
-        peak = next((event.peak_memory_bytes for event in phases if event.peak_memory_bytes is not None), None)
-        if idle is not None and peak is not None:
-            found.append((idle, peak))
+        idle = [event.idle_memory_bytes for event in phases if event.idle_memory_bytes is not None]
+        peaks = [event.peak_memory_bytes for event in phases if event.peak_memory_bytes is not None]  # of each epoch
+        if idle and peaks:
+            found.append((idle[0], max(peaks)))
     return found
 
 

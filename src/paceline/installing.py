@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -25,6 +26,7 @@ CURES = (
     ),
     (r"Failed to build|error: subprocess-exited-with-error", "it could not be built from source"),
 )
+CONSTRAINTS = "constraints.txt"
 PACKAGES = (
     r"No matching distribution found for (\S+)",
     r"satisfies the requirement (\S+)",
@@ -41,6 +43,7 @@ def make_environment(name: str, folder: Path, requirements: str) -> Path:
     try:
         _call([sys.executable, "-m", "venv", str(folder)], log, name)
         pins.write_text(requirements, encoding="utf-8")
+        (folder / CONSTRAINTS).write_text(_constraints(requirements), encoding="utf-8")
         _call([str(python), "-m", "pip", "install", "--disable-pip-version-check", "-r", str(pins)], log, name)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -48,11 +51,20 @@ def make_environment(name: str, folder: Path, requirements: str) -> Path:
     return python
 
 
+def _constraints(requirements: str) -> str:
+    """The pins also hold where pip builds a package from source; constraints know no extras."""
+    lines = [line for line in requirements.splitlines() if line.strip() and "[" not in line]
+    return "\n".join(lines) + "\n"
+
+
 def _call(command: list[str], log: Path, name: str) -> None:
     """Run a step of the installation; its output goes to the log, what was wrong into the message."""
+    constraints = str(log.with_suffix("") / CONSTRAINTS)
+    # Newer versions of pip ask for those of builds by a name of their own.
+    environment = {"PIP_CONSTRAINT": constraints, "PIP_BUILD_CONSTRAINT": constraints, **os.environ}
     with log.open("w", encoding="utf-8") as output:
         code = subprocess.run(
-            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
+            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment, check=False
         ).returncode
     if code:
         said = log.read_text(encoding="utf-8", errors="replace")

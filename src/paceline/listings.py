@@ -47,7 +47,11 @@ def workloads() -> None:
     for workload in all_workloads().values():
         recipe = workload.recipe
         rule = f"SGD lr {recipe.learning_rate:g}, momentum {recipe.momentum:g}, weight decay {recipe.weight_decay:g}"
-        print(f"{workload.name}: {workload.network}, batch {workload.batch_size}, {rule}\n    {workload.origin}")
+        given = f", --input {'|'.join(workload.pipelines)}" if workload.pipelines else ""
+        images = f"\n    images: {workload.dataset}{given}" if workload.dataset else ""
+        print(
+            f"{workload.name}: {workload.network}, batch {workload.batch_size}, {rule}{images}\n    {workload.origin}"
+        )
 
 
 def networks() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import statistics
 from collections.abc import Mapping
@@ -18,19 +19,26 @@ from paceline.stats import Estimate, estimate, ratio
 from paceline.store import Store
 from paceline.workloads import all_workloads
 from paceline.workloads.definition import Workload
+from paceline_worker.graph import BatchNorm
 
 MEBIBYTE = 2**20
 
 # The newest run of each key that a plan wants, with what it measured.
 RUNS = """
 SELECT plan_run.position, run.*, training.images_per_second, training.seconds AS training_seconds,
-       training.images_per_processor_second, first_step.seconds AS first_step_seconds,
+       training.images_per_processor_second, training.waiting, first_step.seconds AS first_step_seconds,
+       last.train_accuracy, last.test_accuracy,
+       (SELECT SUM(test.seconds) FROM test WHERE test.run_id = run.id) AS evaluation_seconds,
+       (SELECT MIN(seconds) FROM epoch WHERE epoch.run_id = run.id AND test_accuracy >= :target) AS seconds_to_target,
+       (SELECT MIN(images) FROM epoch WHERE epoch.run_id = run.id AND test_accuracy >= :target) AS images_to_target,
        (SELECT json_group_array(peak_bytes - idle_bytes) FROM memory WHERE memory.run_id = run.id) AS memory_bytes
 FROM plan_run
 JOIN run ON run.key = plan_run.key AND run.id = (SELECT MAX(id) FROM run AS newer WHERE newer.key = plan_run.key)
 LEFT JOIN training ON training.run_id = run.id
 LEFT JOIN first_step ON first_step.run_id = run.id
-WHERE plan_run.plan_id = ?
+LEFT JOIN epoch AS last ON last.run_id = run.id
+     AND last.steps = (SELECT MAX(steps) FROM evaluation WHERE evaluation.run_id = run.id)
+WHERE plan_run.plan_id = :plan
 ORDER BY run.repeat
 """
 
@@ -45,6 +53,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     device_count: int
     update: str
     data: str
+    input: str  # what is done to real images
     precision: str
     batch_size: int
     learning_rate: float
@@ -59,12 +68,21 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None  # of training, start-up and evaluation not included
     seconds_per_epoch: float | None
     first_step_seconds: float | None
+    waiting: float | None  # part of the training time in which images were not ready
+    train_accuracy: Estimate | None  # of the last epoch, while it was trained
+    test_accuracy: Estimate | None  # after the last epoch
+    evaluation_seconds: float | None  # all evaluations together, not part of `seconds`
+    target: float | None  # the test accuracy that was asked for
+    runs_at_target: int  # how many runs reached it
+    seconds_to_target: float | None  # of training; None if less than half of the runs reached it
+    images_to_target: float | None
     peak_memory_mib: tuple[float, ...]  # peak minus idle
     memory_of: str  # what each of them belongs to: "device", or "all devices" where one process serves them all
     scaling_kind: str  # weak: the batch grows with the devices; strong: it stays
     scaling: float | None  # images/s against one device
     scaling_interval: tuple[float, float] | None
     efficiency: float | None  # scaling divided by devices
+    batch_norm: bool  # the network normalises over the images of each device
     parameters: int | None  # trainable; unknown where the plug-in with the workload is gone
     verified: bool  # `paceline verify` found its network equal to the reference, with these versions on this machine
     runs: tuple[str, ...]  # their ids
@@ -93,32 +111,32 @@ class Measured:
         return [run[column] for run in self.good if run[column] is not None]
 
 
-def table_rows(store: Store, filters: Mapping[str, str | None]) -> list[Row]:
+def table_rows(store: Store, filters: Mapping[str, str | None], target: float | None = None) -> list[Row]:
     """The rows of the newest plan, or of all plans for the cells that the filters choose."""
-    measured = _select(store, {key: value for key, value in filters.items() if value})
+    measured = _select(store, {key: value for key, value in filters.items() if value}, target)
     proofs = certificates.load(store.folder)
     proven = {(v.workload, v.framework, v.fingerprint, v.machine) for v in proofs if v.equal}
-    return [_row(one, measured, proven) for one in measured]
+    return [_row(one, measured, proven, target) for one in measured]
 
 
-def _select(store: Store, filters: Mapping[str, str]) -> list[Measured]:
+def _select(store: Store, filters: Mapping[str, str], target: float | None) -> list[Measured]:
     suite = filters.get("suite")
     plans = store.query("SELECT id FROM plan WHERE suite = ? OR ? IS NULL ORDER BY id DESC", suite, suite)
     others = {key: value.split(",") for key, value in filters.items() if key != "suite"}
     if not others:
-        return _cells(store, plans[0]["id"]) if plans else []
+        return _cells(store, plans[0]["id"], target) if plans else []
     newest: dict[Cell, Measured] = {}
     for plan in plans:
-        for one in _cells(store, plan["id"]):
+        for one in _cells(store, plan["id"], target):
             newest.setdefault(one.cell, one)
     return [one for one in newest.values() if all(getattr(one.cell, key) in values for key, values in others.items())]
 
 
-def _cells(store: Store, plan_id: str) -> list[Measured]:
+def _cells(store: Store, plan_id: str, target: float | None) -> list[Measured]:
     cells = store.query("SELECT * FROM plan_cell WHERE plan_id = ? ORDER BY position", plan_id)
     wanted = store.query("SELECT position, COUNT(*) AS runs FROM plan_run WHERE plan_id = ? GROUP BY position", plan_id)
     counts = {row["position"]: row["runs"] for row in wanted}
-    runs = store.query(RUNS, plan_id)
+    runs = store.query(RUNS, plan=plan_id, target=target)
     return [
         Measured(
             cell=msgspec.json.decode(row["cell"], type=Cell),
@@ -130,7 +148,7 @@ def _cells(store: Store, plan_id: str) -> list[Measured]:
     ]
 
 
-def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, str]]) -> Row:
+def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, str]], target: float | None) -> Row:
     cell, workload = one.cell, all_workloads().get(one.cell.workload)
     speed = estimate(one.values("images_per_second"))
     scaling = _scaling(one, among)
@@ -144,6 +162,7 @@ def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, 
         device_count=count,
         update=cell.update,
         data=cell.data,
+        input=cell.input,
         precision=cell.precision,
         batch_size=cell.batch_size,
         learning_rate=cell.learning_rate,
@@ -158,12 +177,21 @@ def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, 
         seconds=_median(one.values("training_seconds")),
         seconds_per_epoch=workload.images_per_epoch / speed.median if workload and speed else None,
         first_step_seconds=_median(one.values("first_step_seconds")),
+        waiting=_median(one.values("waiting")) if cell.input else None,
+        train_accuracy=estimate(one.values("train_accuracy")),
+        test_accuracy=estimate(one.values("test_accuracy")),
+        evaluation_seconds=_median(one.values("evaluation_seconds")),
+        target=target,
+        runs_at_target=len(one.values("seconds_to_target")),
+        seconds_to_target=_until_target(one, "seconds_to_target"),
+        images_to_target=_until_target(one, "images_to_target"),
         peak_memory_mib=memory,
         memory_of="device" if len(memory) in (0, count) else "all devices",
         scaling_kind=cell.scaling,
         scaling=scaling.median if scaling else None,
         scaling_interval=(scaling.low, scaling.high) if scaling and scaling.low and scaling.high else None,
         efficiency=scaling.median / count if scaling else None,
+        batch_norm=_has_batch_norm(workload) if workload else False,
         parameters=_parameters(workload) if workload else None,
         verified=bool(one.runs) and {proof_of(cell, run) for run in one.runs} <= proven,
         runs=tuple(run["id"] for run in one.runs),
@@ -200,7 +228,7 @@ def _scaling(one: Measured, among: list[Measured]) -> Estimate | None:
 
 
 def _is_base(base: Cell, cell: Cell) -> bool:
-    same = ("workload", "framework", "update", "data", "precision", "scaling", "warmup", "seed", "learning_rate")
+    same = ("workload", "framework", "update", "data", "input", "precision", "scaling", "warmup", "seed")
     kinds = base.device_set.kind == cell.device_set.kind and len(base.cores[0]) == len(cell.cores[0])
     batch = base.batch_size * (cell.device_set.count if cell.scaling == "weak" else 1) == cell.batch_size
     return (
@@ -211,6 +239,13 @@ def _is_base(base: Cell, cell: Cell) -> bool:
     )
 
 
+def _until_target(one: Measured, column: str) -> float | None:
+    """Median over the runs, of which some may never have got there."""
+    values = [math.inf if run[column] is None else float(run[column]) for run in one.good]
+    middle = statistics.median(values) if values else math.inf
+    return middle if math.isfinite(middle) else None
+
+
 def _memory(one: Measured) -> tuple[float, ...]:
     """Median over runs of peak minus idle, place by place."""
     found: list[list[float]] = [json.loads(run["memory_bytes"]) for run in one.good]
@@ -219,6 +254,11 @@ def _memory(one: Measured) -> tuple[float, ...]:
 
 def _median(values: list[float]) -> float | None:
     return statistics.median(values) if values else None
+
+
+@cache
+def _has_batch_norm(workload: Workload) -> bool:
+    return any(isinstance(node.op, BatchNorm) for node in workload.graph().nodes.values())
 
 
 @cache

@@ -6,11 +6,14 @@ import hashlib
 import itertools
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from paceline import environments
+from paceline import datasets, environments
+from paceline.datasets.known import known
+from paceline.datasets.prepared import folder_of
 from paceline.devices import DeviceSet, assign_cores, check_present, parse_devices
 from paceline.errors import UserError, unknown
 from paceline.frameworks import Framework, expand, find
@@ -22,7 +25,9 @@ from paceline.workloads.definition import Workload
 from paceline_worker.protocol import Job
 
 UPDATES = ("replicated",)
-SOURCES = ("fake:device", "fake:host", "fake:python")
+FAKE_SOURCES = ("fake:device", "fake:host", "fake:python")
+SOURCES = (*FAKE_SOURCES, *datasets.KNOWN)
+LEARNING_RATE_RULES: dict[str, Callable[[float], float]] = {"none": lambda _: 1.0, "linear": float, "sqrt": math.sqrt}
 PRECISIONS = ("float32", "bfloat16")
 BLOCKS = 10  # readings of the clock in a run: enough to see jitter, too few to cost anything
 PATIENCE_SECONDS = 300.0  # how long a rank waits for the others before it gives up
@@ -41,11 +46,12 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     scaling: str  # what happens to the batch with more devices: "weak" it grows, "strong" it stays
     steps: int
     warmup: int
-    evaluation_steps: int
     learning_rate: float
     seed: int
     cores: tuple[tuple[int, ...], ...]
     oversubscribed: bool
+    input: str = ""  # what is done to real images
+    evaluate: str = "never"
 
     @property
     def device_set(self) -> DeviceSet:
@@ -90,21 +96,35 @@ def _cells(suite: Suite, machine: Machine) -> list[Cell]:
     sets = [parse_devices(text) for text in suite.devices]
     for devices in sets:
         check_present(devices, machine)
-    matrix = itertools.product(
-        suite.workload, suite.data, suite.update, suite.precision, _batches(suite), expand(suite.framework), sets
-    )
+    inputs = [
+        choice
+        for workload, data in itertools.product(suite.workload, suite.data)
+        for choice in _inputs(suite, known_workload(workload), data)
+    ]
+    matrix = itertools.product(inputs, suite.update, suite.precision, _batches(suite), expand(suite.framework), sets)
     return [
         _cell(
             suite,
             workload,
-            (data, update, precision),
+            (data, update, precision, given),
             batch,
             framework,
             devices,
             _cores_per_device(suite, devices, sets, machine),
             machine,
         )
-        for workload, data, update, precision, batch, framework, devices in matrix
+        for (workload, data, given), update, precision, batch, framework, devices in matrix
+    ]
+
+
+def _inputs(suite: Suite, workload: Workload, data: str) -> list[tuple[str, str, str]]:
+    """Workload, data source and what is done to the images: nothing if they are fake."""
+    _known("data source", data, SOURCES)
+    if data in FAKE_SOURCES or data != workload.dataset:
+        return [(workload.name, data, "")]
+    chosen = suite.input or list(workload.pipelines)[:1]
+    return [
+        (workload.name, data, _known(f"input of {workload.name}", name, tuple(workload.pipelines))) for name in chosen
     ]
 
 
@@ -124,19 +144,20 @@ def _batches(suite: Suite) -> list[tuple[str, int | None]]:
 def _cell(  # noqa: PLR0913, PLR0917 - the axes of the matrix
     suite: Suite,
     workload_name: str,
-    choices: tuple[str, str, str],
+    choices: tuple[str, str, str, str],
     batch: tuple[str, int | None],
     framework: str,
     devices: DeviceSet,
     cores_per_device: int,
     machine: Machine,
 ) -> Cell:
-    data, update, precision = choices
+    data, update, precision, given = choices
     workload = known_workload(workload_name)
     scaling, size = batch
     batch_size = (size or workload.batch_size) * (devices.count if scaling == "weak" else 1)
     check_split(batch_size, devices)
-    steps = _steps(suite, workload, batch_size)
+    steps = _steps(suite, workload, given, batch_size)
+    evaluate = suite.evaluate or ("epoch" if suite.epochs else "never")
     if suite.warmup >= steps:
         raise UserError(
             f"warmup {suite.warmup} must be less than the {steps} steps; use --warmup {steps - 1} or more steps."
@@ -146,17 +167,18 @@ def _cell(  # noqa: PLR0913, PLR0917 - the axes of the matrix
         framework=find(framework).name,
         devices=devices.name,
         update=_known("update", update, UPDATES),
-        data=_known("data source", data, SOURCES),
+        data=data,
         precision=_known("precision", precision, PRECISIONS),
         batch_size=batch_size,
         scaling=scaling,
         steps=steps,
         warmup=suite.warmup,
-        evaluation_steps=suite.evaluation_steps,
-        learning_rate=suite.lr or workload.recipe.learning_rate,
+        learning_rate=_rate(suite, workload, batch_size),
         seed=suite.seed,
         cores=assign_cores(devices, cores_per_device, machine.cores),
         oversubscribed=devices.kind == "cpu" and devices.count * cores_per_device > len(machine.cores),
+        input=given,
+        evaluate=evaluate if given else "never",
     )
 
 
@@ -175,19 +197,31 @@ def check_split(batch_size: int, devices: DeviceSet) -> None:
         )
 
 
-def _steps(suite: Suite, workload: Workload, batch_size: int) -> int:
-    if suite.epochs is not None:
-        return max(1, math.ceil(suite.epochs * workload.images_per_epoch / batch_size))
-    return suite.steps or DEFAULT_STEPS
+def _rate(suite: Suite, workload: Workload, batch_size: int) -> float:
+    return (suite.lr or workload.recipe.learning_rate) * LEARNING_RATE_RULES[suite.lr_rule](
+        batch_size / workload.batch_size
+    )
+
+
+def _steps(suite: Suite, workload: Workload, given: str, batch_size: int) -> int:
+    """As told, or so many that every image is seen often enough; some recipes fill up the last batch of an epoch."""
+    if suite.epochs is None:
+        return suite.steps or DEFAULT_STEPS
+    batches = workload.images_per_epoch / batch_size
+    filled_up = given and workload.pipelines[given].ending == "complete"
+    return max(1, math.ceil(suite.epochs * (math.ceil(batches) if filled_up else batches)))
 
 
 def reason_to_skip(cell: Cell) -> str | None:
     """Why the framework cannot do this cell, by its own framework.toml."""
     framework = find(cell.framework).framework
+    dataset = known_workload(cell.workload).dataset
+    if cell.data not in (*FAKE_SOURCES, dataset):
+        return f"{cell.workload} trains on images of {dataset}, not of {cell.data}"
     offers = {
         cell.device_set.kind: framework.devices,
         cell.update: framework.updates,
-        cell.data: framework.data,
+        cell.data if cell.data in FAKE_SOURCES else "fake:python": framework.data,  # real images are fed in likewise
         cell.precision: framework.precisions,
     }
     missing = [(wanted, offered) for wanted, offered in offers.items() if wanted not in offered]
@@ -238,7 +272,11 @@ def make_job(run: Run) -> Job:
         seed=(cell.seed + run.repeat) % 2**32,  # NumPy takes no more
         steps=cell.steps,
         warmup=cell.warmup,
-        evaluation_steps=cell.evaluation_steps,
         block_steps=max(1, math.ceil(cell.steps / BLOCKS)),
         patience_seconds=min(run.timeout_seconds, PATIENCE_SECONDS),
+        epoch_images=workload.images_per_epoch,
+        evaluate=cell.evaluate,
+        count_correct=bool(cell.input),
+        dataset=str(folder_of(known(cell.data))) if cell.input else "",
+        pipeline=workload.pipelines[cell.input].to_json() if cell.input else {},
     )

@@ -71,14 +71,14 @@ def reference_probe(job: Job, say: Say, given: Arrays | None = None) -> Probe:
 
 
 def joined(ranks: Sequence[Arrays]) -> Arrays:
-    """One set of arrays: images of all ranks in order, losses averaged, evaluations added; the rest is equal anyway."""
+    """One set of arrays: images of all ranks in order, losses averaged, counts added; the rest is equal anyway."""
     together = dict(ranks[0])
     for name in together:
         parts = [rank[name] for rank in ranks]
-        if name.startswith("output/"):
+        if name.startswith("output/") or name == "evaluation":
             together[name] = np.concatenate(parts)
         elif name in ("losses", "losses again"):
             together[name] = np.mean(parts, axis=0)
-        elif name == "evaluation":
+        elif name == "correct":
             together[name] = np.sum(parts, axis=0)
     return together

@@ -83,12 +83,12 @@ class Store:
             raise UserError(f"{problem} named {text!r}; the newest are {newest}.")
         return found[0]
 
-    def query(self, sql: str, *values: Any) -> list[sqlite3.Row]:
-        """Rows of the index; none where nothing was stored yet."""
+    def query(self, sql: str, *values: Any, **named: Any) -> list[sqlite3.Row]:
+        """Rows of the index, for values in order or by name; none where nothing was stored yet."""
         if not (self.folder / INDEX_FILE).exists() and not (self.folder / RUN_FOLDER).exists():
             return []
         with self._index() as index:
-            return index.execute(sql, values).fetchall()
+            return index.execute(sql, named or values).fetchall()
 
     def rebuild(self) -> int:
         """Make the index anew from the folders; how many runs it holds."""

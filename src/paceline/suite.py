@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -23,14 +23,16 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     devices: Names = ("1xcpu",)
     update: Names = ("replicated",)
     data: Names = ("fake:device",)
+    input: Names = ()  # what is done to real images; default: the workload's first
     precision: Names = ("float32",)
     batch_size: tuple[int, ...] = ()  # images of a step on all devices together; default: the workload's
     batch_per_device: tuple[int, ...] = ()
     steps: int | None = None
     epochs: float | None = None
     warmup: int = 10
-    evaluation_steps: int = 0
+    evaluate: Literal["epoch", "end", "never"] | None = None  # on all test images; default: each epoch of real data
     lr: float | None = None  # default: the workload's
+    lr_rule: Literal["none", "linear", "sqrt"] = "none"  # how it follows the batch, from the workload's own on
     seed: int = 1
     cores_per_device: int | None = None  # default: all cores divided by the largest CPU set of the plan
     repeats: int = 5
@@ -98,7 +100,6 @@ LIMITS: dict[str, Callable[[Suite], Any]] = {
     "steps is a whole number from 1 up.": lambda s: s.steps is not None and s.steps < 1,
     "epochs is a number above 0 and below a million.": lambda s: s.epochs is not None and not 0 < s.epochs < 1e6,
     "warmup is a whole number from 0 up.": lambda s: s.warmup < 0,
-    "evaluation_steps is a whole number from 0 up.": lambda s: s.evaluation_steps < 0,
     "lr is a number above 0.": lambda s: s.lr is not None and not 0 < s.lr < float("inf"),
     "seed is a whole number from 0 to 4294967295.": lambda s: not 0 <= s.seed < 2**32,
     "cores_per_device is a whole number from 1 up.": lambda s: (

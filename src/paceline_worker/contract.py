@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Dict, List, Optional, Type
 
@@ -13,15 +12,6 @@ from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
 
 Batch = Any  # images and labels in whatever form the framework trains on
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What some images gave with the running statistics, summed and not averaged."""
-
-    images: int
-    loss: float
-    correct: int
 
 
 class Backend(ABC):
@@ -52,6 +42,10 @@ class Backend(ABC):
         """Take one optimiser step on a device batch; may return before the devices have done it."""
 
     @abstractmethod
+    def set_learning_rate(self, rate: float) -> None:
+        """Take steps of this rate from now on; what momentum has gathered is a sum of gradients and stays as it is."""
+
+    @abstractmethod
     def synchronize(self) -> None:
         """Return when the devices of this process are idle."""
 
@@ -60,12 +54,20 @@ class Backend(ABC):
         """Mean loss over this process's images for each step since the last call; waits for the devices."""
 
     @abstractmethod
+    def correct(self) -> List[int]:
+        """How many of this process's images each step since the last call got right; none unless the job counts."""
+
+    @abstractmethod
     def agree(self, ready: bool) -> bool:
         """Meet the other ranks; true when all of them are ready."""
 
     @abstractmethod
-    def evaluate(self, batch: Batch) -> Evaluation:
-        """Judge a device batch with the running statistics, averaged over all devices; no weight changes."""
+    def merge_statistics(self) -> None:
+        """Give every device the mean of all devices' running statistics; gradients never depend on them."""
+
+    @abstractmethod
+    def predict(self, batch: Batch) -> Array:
+        """Logits of this process's images, with the running statistics of the device they are on; nothing changes."""
 
     @abstractmethod
     def outputs(self, batch: Batch) -> Weights:
@@ -81,7 +83,7 @@ class Backend(ABC):
 
     @abstractmethod
     def write_weights(self, weights: Weights) -> None:
-        """Start afresh from these weights: momentum is zero again."""
+        """Start afresh from these weights: momentum is zero and the learning rate is the recipe's again."""
 
     @abstractmethod
     def peak_memory_bytes(self) -> Optional[List[int]]:

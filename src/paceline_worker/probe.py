@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict
+from typing import Dict, List
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from paceline_worker.weights import Array, Weights, initial_weights
 
 
 def run(backend: Backend, job: Job, place: Place, log: EventLog) -> None:
-    """Show one batch to the framework in every way, then train `job.steps` steps; all it gave is in one file."""
+    """Show one batch to the framework in every way, then train with `job.rates`; all it gave is in one file."""
     log.enter("build", settings=backend.settings())
     graph = Graph.from_json(job.graph)
     weights = initial_weights(graph, job.seed)
@@ -23,12 +23,9 @@ def run(backend: Backend, job: Job, place: Place, log: EventLog) -> None:
     log.enter("compile")
     found = {"agreed": np.array([backend.agree(True), backend.agree(place.rank > 0)])}
     found.update(look(backend, device_batch(backend, job, place, 0)))
-    log.enter("train")
-    found.update(train(backend, job, place))
-    backend.write_weights(weights)
-    for index in range(2):  # the second loss would show momentum that was left over
-        backend.train_step(device_batch(backend, job, place, index))
-    found["losses again"] = np.array(backend.losses())
+    if job.rates:
+        log.enter("train")
+        found.update(train(backend, job, place, weights))
     np.savez(arrays_file(log.path.parent, place.rank), **found)  # type: ignore[arg-type]  # NumPy names a flag there
     log.enter("finish")
 
@@ -46,19 +43,29 @@ def look(backend: Backend, batch: Batch) -> Dict[str, Array]:
     return found
 
 
-def train(backend: Backend, job: Job, place: Place) -> Dict[str, Array]:
-    """Weights after one step, losses of all steps, and an evaluation after the last."""
+def train(backend: Backend, job: Job, place: Place, weights: Weights) -> Dict[str, Array]:
+    """Weights after one step of the recipe; then, from the start again, all steps, predictions, and two steps anew."""
     backend.train_step(device_batch(backend, job, place, 0))
     found = prefixed("trained", backend.read_weights())
-    for index in range(1, job.steps):
+    if job.given:
+        return found  # they were for this step; further ones would repeat what is known without them
+    found["losses"] = np.array(take_steps(backend, job, place, weights, len(job.rates)))
+    found["correct"] = np.array(backend.correct())
+    backend.merge_statistics()
+    found["evaluation"] = backend.predict(device_batch(backend, job, place, 0))
+    found["losses again"] = np.array(take_steps(backend, job, place, weights, 2))  # the second would show old momentum
+    return found
+
+
+def take_steps(backend: Backend, job: Job, place: Place, weights: Weights, count: int) -> List[float]:
+    """Their losses, from these weights on."""
+    backend.write_weights(weights)
+    backend.losses()  # those of before are not asked for
+    backend.correct()
+    for index, rate in enumerate(job.rates[:count]):
+        backend.set_learning_rate(rate)
         backend.train_step(device_batch(backend, job, place, index))
-    backend.synchronize()
-    judged = backend.evaluate(device_batch(backend, job, place, 0))
-    return {
-        **found,
-        "losses": np.array(backend.losses()),
-        "evaluation": np.array([judged.images, judged.loss, judged.correct]),
-    }
+    return backend.losses()
 
 
 def prefixed(part: str, arrays: Weights) -> Dict[str, Array]:

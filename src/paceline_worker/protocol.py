@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from dataclasses import asdict, dataclass, field
@@ -18,12 +19,25 @@ PHASES = ("start", "build", "compile", "warmup", "train", "evaluate", "finish")
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the weights are changed: v = momentum * v + g + decay * w, w = w - learning_rate * v."""
+    """How the weights are changed: d = g + decay * w, v = momentum * v + d, w = w - rate * v.
+
+    Nesterov's form takes w = w - rate * (d + momentum * v). The rate stands outside of v, as in PyTorch and
+    TensorFlow: a new rate holds at once for all that momentum has gathered.
+    """
 
     learning_rate: float
     momentum: float = 0.0
     weight_decay: float = 0.0  # as it stands in the gradient: a loss term of c * sum(w**2) is a decay of 2c
     decayed: Tuple[str, ...] = ("conv.kernel", "dense.kernel")  # roles of the parameters it applies to
+    nesterov: bool = False
+    drops: Tuple[Tuple[float, float], ...] = ()  # from this epoch on, the learning rate times this factor
+    warmup_epochs: float = 0.0  # the rate grows in equal steps until then
+
+    def rate(self, epochs: float, epochs_per_step: float) -> float:
+        """The learning rate of the step that begins after so many passes over the data."""
+        grown = (epochs + epochs_per_step) / self.warmup_epochs if self.warmup_epochs else 1.0
+        factors = [factor for start, factor in self.drops if epochs >= start]
+        return self.learning_rate * min(1.0, grown) * math.prod(factors)
 
 
 @dataclass(frozen=True)
@@ -39,15 +53,20 @@ class Job:
     cores: Tuple[Tuple[int, ...], ...]  # processor cores of each device
     shares: Tuple[int, ...]  # images of each step that each device gets
     update: str  # replicated, …
-    data: str  # fake:device, fake:host, fake:python
+    data: str  # fake:device, fake:host, fake:python, or the name of a data set
     precision: str
     seed: int
     steps: int
     warmup: int  # at least so many steps before the clock
-    evaluation_steps: int  # batches to evaluate after training
     block_steps: int  # steps between two readings of the clock
     patience_seconds: float  # how long a rank waits for the others
+    epoch_images: int  # how many images a pass over the training data is
+    dataset: str = ""  # the folder of real images
+    pipeline: Dict[str, Any] = field(default_factory=dict)  # Pipeline.to_json(): what is done to them
+    evaluate: str = "never"  # on all test images: after each "epoch", at the "end"
+    count_correct: bool = False  # whether training counts the images that it gets right
     task: str = "train"  # or "probe": show what is computed instead of how fast
+    rates: Tuple[float, ...] = ()  # of a probe's steps
     given: str = ""  # for the reference: a file of another framework's layer outputs to go on from
 
     @property
@@ -60,8 +79,9 @@ class Job:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Job:
-        recipe = Recipe(**{**value["recipe"], "decayed": tuple(value["recipe"]["decayed"])})
-        tuples = {name: tuple(value[name]) for name in ("devices", "shares")}
+        drops = tuple((start, factor) for start, factor in value["recipe"]["drops"])
+        recipe = Recipe(**{**value["recipe"], "decayed": tuple(value["recipe"]["decayed"]), "drops": drops})
+        tuples = {name: tuple(value[name]) for name in ("devices", "shares", "rates")}
         cores = tuple(tuple(row) for row in value["cores"])
         return cls(**{**value, **tuples, "recipe": recipe, "cores": cores})
 

@@ -48,6 +48,27 @@ def memory(row: Row) -> str:
     return "+".join(f"{value:,.0f}" for value in row.peak_memory_mib) or NOTHING
 
 
+def batch(row: Row) -> str:
+    """As published tables write it: 128x8=1024 (lr=0.4)."""
+    shares = f"{row.batch_size // row.device_count}x{row.device_count}=" if row.device_count > 1 else ""
+    return f"{shares}{row.batch_size} (lr={row.learning_rate:g})"
+
+
+def part(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.3f}"
+
+
+def accuracy(value: Estimate | None) -> str:
+    """With its interval over repeats, which differ in their seeds."""
+    if value is None or value.low is None:
+        return part(value.median if value else None)
+    return f"{part(value.median)} ({part(value.low)}–{part(value.high)})"
+
+
+def until_target(row: Row, value: float | None) -> str:
+    return NEVER if value is None and row.repeats else number(value)
+
+
 COLUMNS = (
     Column("framework", lambda row: row.framework, number=False),
     Column("devices", lambda row: row.devices, number=False),
@@ -67,6 +88,36 @@ COLUMNS = (
 )
 
 
+ACCURACY_COLUMNS = (
+    Column("framework", lambda row: row.framework, number=False),
+    Column("devices", lambda row: row.devices, number=False),
+    Column("batch", batch, number=False),
+    Column("training accuracy", lambda row: accuracy(row.train_accuracy), stacked="training\naccuracy"),
+    Column("test accuracy", lambda row: accuracy(row.test_accuracy), stacked="test\naccuracy"),
+    Column(
+        "waiting", lambda row: NOTHING if row.waiting is None else f"{row.waiting:.1%}", stacked="waiting\nfor data"
+    ),
+    Column("evaluation s", lambda row: number(row.evaluation_seconds), stacked="evalu-\nation s"),
+)
+
+
+def accuracy_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
+    """None where nothing was evaluated; with the way to the target where one was asked for."""
+    rows = list(rows)
+    if not any(row.test_accuracy for row in rows):
+        return ()
+    targets = sorted({row.target for row in rows if row.target is not None})
+    reached = [
+        column
+        for target in targets
+        for column in (
+            Column(f"s to {target:g}", lambda row: until_target(row, row.seconds_to_target)),
+            Column(f"images to {target:g}", lambda row: until_target(row, row.images_to_target)),
+        )
+    ]
+    return (*ACCURACY_COLUMNS, *reached)
+
+
 def tables(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     """Rows that may be compared, under a title that says what they share."""
     ordered = list(rows)
@@ -76,15 +127,16 @@ def tables(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def title(row: Row) -> str:
-    batch = (
+    size = (
         f"batch {row.batch_size // row.device_count} per device (weak scaling)"
         if row.scaling_kind == "weak"
         else f"batch {row.batch_size} in all (strong scaling)"
     )
     cores = f"{row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
     where = f", {cores}" if "cpu" in row.devices else ""
+    source = f"{row.data} {row.input}".strip()
     parameters = "unknown workload" if row.parameters is None else f"{row.parameters:,} parameters"
-    return f"{row.workload}: {parameters}, {batch}, {row.steps} steps, {row.data}, {row.precision}, {row.update}{where}"
+    return f"{row.workload}: {parameters}, {size}, {row.steps} steps, {source}, {row.precision}, {row.update}{where}"
 
 
 def remarks(rows: Iterable[Row]) -> list[str]:
@@ -92,6 +144,7 @@ def remarks(rows: Iterable[Row]) -> list[str]:
     rows = list(rows)
     proven = list(dict.fromkeys(row.framework for row in rows if row.verified))
     said = [f"verified to compute the same network: {', '.join(proven)}"] if proven else []
+    said += unlike_trainings(rows)
     for row in rows:
         name = f"{row.framework} {row.devices}"
         if row.reason:
@@ -104,6 +157,23 @@ def remarks(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(said))
 
 
+def unlike_trainings(rows: list[Row]) -> list[str]:
+    """What makes rows of one table different trainings, where accuracies might be compared."""
+    trainings = {row.devices: row for row in rows if row.test_accuracy}
+    said = []
+    if len({row.batch_size for row in trainings.values()}) > 1:
+        sizes = ", ".join(f"{name} has {batch(row)}" for name, row in trainings.items())
+        scaled = len({row.learning_rate for row in trainings.values()}) > 1
+        advice = "" if scaled else "; the learning rate is not scaled with it (--lr-rule linear does)"
+        said.append(f"not the same training: the batch grows with the devices: {sizes}{advice}")
+    over = {name: row.batch_size // row.device_count for name, row in trainings.items() if row.batch_norm}
+    if len(set(over.values())) > 1:
+        sizes = ", ".join(f"{images} images on {name}" for name, images in over.items())
+        said.append(f"not quite the same training: each device normalises over its own images: {sizes}")
+    return said
+
+
+NEVER = "∞"
 FOOTNOTE = (
     "images/s: training only, median of fresh processes with its bootstrap 95 % interval. s: training time. "
     "first step: seconds, compilation included. scaling: images/s against one device. "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -12,7 +13,10 @@ from rich.console import Console
 from rich.table import Table
 
 from paceline.metrics import Row
-from paceline.report.columns import COLUMNS, FOOTNOTE, remarks, tables
+from paceline.report.columns import COLUMNS, FOOTNOTE, Column, accuracy_columns, remarks, tables
+
+Columns = tuple[Column, ...]
+FOLDS = re.compile(r"–|(?<=.)(?=\+)|(?<==\d) (?=\()")  # where a cell may be broken over two lines
 
 
 def text(rows: list[Row], width: int | None = None) -> str:
@@ -21,7 +25,10 @@ def text(rows: list[Row], width: int | None = None) -> str:
     console = Console(width=width, file=output, highlight=False, force_terminal=False)
     for title, group in tables(rows):
         console.print(title, markup=False)
-        console.print(fitting_grid(group, console))
+        console.print(fitting_grid(group, COLUMNS, console))
+        if accuracies := accuracy_columns(group):
+            console.print()
+            console.print(fitting_grid(group, accuracies, console))
         for remark in remarks(group):
             console.print(f"* {remark}", markup=False)
         console.print()
@@ -29,23 +36,23 @@ def text(rows: list[Row], width: int | None = None) -> str:
     return output.getvalue()
 
 
-def fitting_grid(rows: list[Row], console: Console) -> Table:
+def fitting_grid(rows: list[Row], columns: Columns, console: Console) -> Table:
     """One line per row if that is not too wide, else cells broken where they join two values."""
-    wide = grid(rows, lambda cell: cell)
+    wide = grid(rows, columns, lambda cell: cell)
     unlimited = console.options.update(width=1000)
     if console.measure(wide, options=unlimited).maximum <= console.width:
         return wide
-    return grid(rows, lambda cell: cell.replace("+", "\n+").replace("–", "–\n") if len(cell) > 1 else cell)
+    return grid(rows, columns, lambda cell: FOLDS.sub(r"\g<0>\n", cell) if len(cell) > 1 else cell)
 
 
-def grid(rows: list[Row], fold: Callable[[str], str]) -> Table:
+def grid(rows: list[Row], columns: Columns, fold: Callable[[str], str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0, show_edge=False)
-    for column in COLUMNS:
+    for column in columns:
         table.add_column(
             column.stacked or column.heading, justify="right" if column.number else "left", overflow="fold"
         )
     for row in rows:
-        table.add_row(*(fold(column.text(row)) for column in COLUMNS))
+        table.add_row(*(fold(column.text(row)) for column in columns))
     return table
 
 
@@ -53,11 +60,19 @@ def markdown(rows: list[Row]) -> str:
     lines = []
     for title, group in tables(rows):
         lines += [f"**{_cell(title)}**", ""]
-        lines.append("| " + " | ".join(column.heading for column in COLUMNS) + " |")
-        lines.append("|" + "|".join("---:" if column.number else "---" for column in COLUMNS) + "|")
-        lines += ["| " + " | ".join(_cell(column.text(row)) for column in COLUMNS) + " |" for row in group]
-        lines += ["", *(f"* {_cell(remark)}" for remark in remarks(group)), ""]
+        lines += [*markdown_grid(group, COLUMNS), ""]
+        if accuracies := accuracy_columns(group):
+            lines += [*markdown_grid(group, accuracies), ""]
+        lines += [*(f"* {_cell(remark)}" for remark in remarks(group)), ""]
     return "\n".join([*lines, FOOTNOTE, ""])
+
+
+def markdown_grid(rows: list[Row], columns: Columns) -> list[str]:
+    return [
+        "| " + " | ".join(column.heading for column in columns) + " |",
+        "|" + "|".join("---:" if column.number else "---" for column in columns) + "|",
+        *("| " + " | ".join(_cell(column.text(row)) for column in columns) + " |" for row in rows),
+    ]
 
 
 def _cell(value: str) -> str:
@@ -80,11 +95,12 @@ def as_csv(rows: list[Row]) -> str:
 
 def _flat(row: Row) -> dict[str, object]:
     values = msgspec.to_builtins(row)
-    speed = values.pop("images_per_second") or {}
+    estimates = {name: values.pop(name) or {} for name in ("images_per_second", "train_accuracy", "test_accuracy")}
     joined = {
         key: " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value for key, value in values.items()
     }
-    return {**joined, **{f"images_per_second_{part}": speed.get(part) for part in ("median", "low", "high")}}
+    parts = ("median", "low", "high")
+    return {**joined, **{f"{name}_{part}": found.get(part) for name, found in estimates.items() for part in parts}}
 
 
 FORMATS: dict[str, Callable[[list[Row]], str]] = {"text": text, "markdown": markdown, "csv": as_csv, "json": as_json}

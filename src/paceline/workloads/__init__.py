@@ -10,6 +10,8 @@ import msgspec
 from paceline import plugins
 from paceline.errors import unknown
 from paceline.workloads.definition import Workload
+from paceline_worker.input.pipeline import INCEPTION, MXNET_LEVELS, SCALED, WHITENED
+from paceline_worker.input.pipeline import KERAS as KERAS_INPUT
 from paceline_worker.protocol import Recipe
 
 CIFAR10_IMAGES = 50_000  # training part; Krizhevsky 2009, "Learning Multiple Layers of Features from Tiny Images"
@@ -19,6 +21,8 @@ IMAGENET_IMAGES = 1_281_167  # training part of ILSVRC 2012; Russakovsky et al. 
 # neon v1.2.2, examples/cifar10_conv.py: GradientDescentMomentum(0.01, momentum_coef=0.9), and no weight decay.
 NEON = Recipe(learning_rate=0.01, momentum=0.9)
 
+CIFAR10, MNIST, IMAGENET = "cifar10", "mnist", "imagenet"
+
 # MXNet 0.11.0, example/image-classification: train_cifar10.py and train_mnist.py both start at --lr 0.05; common/fit.py
 # has --mom 0.9 and --wd 1e-4. MXNet decays what is named weight or gamma, never a bias or a beta.
 MXNET = Recipe(
@@ -27,6 +31,8 @@ MXNET = Recipe(
     weight_decay=1e-4,
     decayed=("conv.kernel", "dense.kernel", "gamma"),
 )
+MXNET_CIFAR = replace(MXNET, drops=((200, 0.1), (250, 0.1)))  # --lr-step-epochs 200,250 with --lr-factor 0.1
+MXNET_MNIST = replace(MXNET, drops=((10, 0.1),))  # --lr-step-epochs 10
 
 # keras-mxnet-benchmarks (July 2017), keras1.2/: both scripts train with SGD(lr=0.01), without momentum or schedule.
 KERAS = Recipe(learning_rate=0.01)
@@ -55,11 +61,13 @@ def mxnet_cifar_resnet(depth: int, note: str) -> Workload:
         name=f"cifar10-resnet{depth}",
         network=f"cifar-resnet{depth}",
         classes=10,
-        recipe=MXNET,
+        recipe=MXNET_CIFAR,
         batch_size=128,  # default of train_cifar10.py
         epochs=12,  # README_cifar.md of beeva-poc-mxnet; the program's own default is 300
         images_per_epoch=CIFAR10_IMAGES,
         origin=f"MXNet 0.11.0 train_cifar10.py --num-layers {depth}, {note}",
+        dataset=CIFAR10,
+        pipelines={f"level{level}": MXNET_LEVELS[level] for level in (2, 0, 1, 3)},  # its default is 2
     )
 
 
@@ -68,11 +76,12 @@ def mxnet_mnist(network: str, batch_size: int) -> Workload:
         name=f"mnist-{network}",
         network=network,
         classes=10,
-        recipe=MXNET,
+        recipe=MXNET_MNIST,
         batch_size=batch_size,
         epochs=12,  # README.md of beeva-poc-mxnet; the program's own default is 20
         images_per_epoch=MNIST_IMAGES,
         origin=f"MXNet train_mnist.py --network {network}, as measured in beeva-poc-mxnet README.md",
+        dataset=MNIST,
     )
 
 
@@ -86,6 +95,8 @@ ALL = (
         epochs=10,  # neon's default --epochs, and the port's --num-epoch
         images_per_epoch=CIFAR10_IMAGES,
         origin="neon v1.2.2 examples/cifar10_conv.py, of 'CIFAR 10 Conv MGPU Benchmark Neon vs. MXNet'",
+        dataset=CIFAR10,
+        pipelines={"scaled": SCALED, "whitened": WHITENED},  # neon whitens from version 1.6.0 on
     ),
     mxnet_cifar_resnet(20, "a depth that beeva-poc-mxnet did not measure, with the settings of those it did"),
     mxnet_cifar_resnet(50, "as measured in beeva-poc-mxnet README_cifar.md (06ac51f)"),
@@ -99,6 +110,8 @@ ALL = (
         epochs=10,  # first set of results; the second, "Reduce Randomization", has 100
         images_per_epoch=CIFAR10_IMAGES,
         origin="keras-mxnet-benchmarks (f891251) keras1.2/test_cifar_resnet.py",
+        dataset=CIFAR10,
+        pipelines={"shifted": KERAS_INPUT},
     ),
     Workload(
         name="cifar10-inception-v3",
@@ -109,6 +122,8 @@ ALL = (
         epochs=5,  # first set of results; the second has 25
         images_per_epoch=CIFAR10_IMAGES,
         origin="keras-mxnet-benchmarks (f891251) keras1.2/test_inception_v3.py, with the standard Inception-v3",
+        dataset=CIFAR10,
+        pipelines={"enlarged": INCEPTION},
     ),
     Workload(
         name="imagenet-resnet50",
@@ -119,6 +134,7 @@ ALL = (
         epochs=10,  # max_epoch; there an epoch was 100 steps of fake data, here it is one pass over ImageNet
         images_per_epoch=IMAGENET_IMAGES,
         origin="tensorpack/benchmarks (8de4a25) ResNet-MultiGPU/resnet-multigpu.py",
+        dataset=IMAGENET,
     ),
     Workload(
         name="imagenet-resnet50-v1.5",
@@ -129,6 +145,7 @@ ALL = (
         epochs=90,  # default of --epochs
         images_per_epoch=IMAGENET_IMAGES,
         origin="torchvision references/classification/train.py --model resnet50",
+        dataset=IMAGENET,
     ),
     mxnet_mnist("lenet", batch_size=64),  # default of train_mnist.py, and the first rows of the table
     mxnet_mnist("mlp", batch_size=128),  # the only one in the table
@@ -161,5 +178,6 @@ def known_workload(name: str) -> Workload:
 def fingerprint(name: str) -> str:
     """Names what is trained and how, so that an edited network does not go on with old results."""
     workload = known_workload(name)
-    facts = (workload.graph().to_json(), workload.classes, msgspec.to_builtins(workload.recipe))
+    pipelines = {name: pipeline.to_json() for name, pipeline in workload.pipelines.items()}
+    facts = (workload.graph().to_json(), workload.classes, msgspec.to_builtins(workload.recipe), pipelines)
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:12]

@@ -1,9 +1,11 @@
 """What a workload is: a network, and how the program it comes from trained it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from paceline.networks import NETWORKS, Network
 from paceline_worker.graph import Graph
+from paceline_worker.input.pipeline import Pipeline
 from paceline_worker.protocol import Recipe
 
 
@@ -17,6 +19,9 @@ class Workload:
     epochs: int  # as published
     images_per_epoch: int
     origin: str  # the program and its revision, in one line
+    dataset: str = ""  # whose images it was made for; only those of paceline.datasets can be had
+    # What may be done to them; the first is what its program did.
+    pipelines: Mapping[str, Pipeline] = field(default_factory=dict, hash=False)
     build: Network | None = None  # a plug-in's own network
 
     def graph(self) -> Graph:

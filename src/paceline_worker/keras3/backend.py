@@ -9,10 +9,10 @@ from typing import Any, ClassVar, ContextManager, Dict, List, Optional, Tuple
 import keras
 import numpy as np
 
-from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.contract import Backend, Batch
 from paceline_worker.graph import Graph
 from paceline_worker.keras3.builder import Make, build, channels_last, variables
-from paceline_worker.keras3.training import as_outputs, compile_model, judged, loss_names
+from paceline_worker.keras3.training import CORRECT, LOSS, as_outputs, compile_model, metric_names
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
@@ -23,6 +23,8 @@ class KerasBackend(Backend):
 
     layers: ClassVar[Dict[type, Make]]
     layout: ClassVar[str]
+    _start: Weights  # from where on `_steps` were taken
+    _rate: float
 
     def __init__(self, job: Job, place: Place) -> None:
         self._job, self._place = job, place
@@ -33,16 +35,20 @@ class KerasBackend(Backend):
         """Call the train function on images and labels; give its logs."""
 
     @abstractmethod
-    def _outputs(self, model: Any, batch: Batch) -> List[Array]:
-        """What a model gives for a batch in training."""
+    def _set_rate(self, rate: float, factor: float) -> None:
+        """Set the optimiser's rate, and multiply its velocities by a factor; quickly, the clock may be running."""
 
     @abstractmethod
-    def _gradients(self, batch: Batch) -> List[Array]:
-        """Gradients of the loss without decay, in the order of the model's trainable variables."""
+    def _look(self, batch: Batch) -> Tuple[List[Array], List[Array]]:
+        """What `_every_output` gives in training, and from the same pass gradients of the loss without decay."""
 
     def _scope(self) -> ContextManager[Any]:
         """Where the model is made."""
         return contextlib.nullcontext()
+
+    def _predict(self, images: Any) -> Any:
+        """What the model gives in inference."""
+        return self._model.predict_on_batch(images)
 
     def _settle(self) -> None:
         """See to it that the model's variables hold what training has reached."""
@@ -66,10 +72,13 @@ class KerasBackend(Backend):
             images = values[graph.input.name]
             self._model = keras.Model(images, as_outputs([values[name] for name in graph.losses]))
             self._every_output = keras.Model(images, list(values.values()))
-            compile_model(self._model, graph, self._job.recipe)
+            compile_model(self._model, graph, self._job)
         self._model.make_train_function()
         self._variables = variables(graph, self._model)
-        self._losses: List[Dict[str, Any]] = []
+        self._losses: List[List[Any]] = []  # of each step and output
+        self._correct: List[Any] = []
+        self._loss_names = metric_names(LOSS, graph, self._model)
+        self._correct_name = metric_names(CORRECT, graph, self._model)[0]  # of the prediction
         self.write_weights(weights)
 
     def _names(self, kind: str) -> List[str]:
@@ -77,47 +86,55 @@ class KerasBackend(Backend):
 
     def train_step(self, batch: Batch) -> None:
         images, labels = batch
-        self._losses.append(self._train((images, as_outputs([labels] * len(self._graph.losses)))))
+        logs = self._train((images, as_outputs([labels] * len(self._graph.losses))))
+        self._losses.append([logs[name] for name in self._loss_names])
+        if self._job.count_correct:
+            self._correct.append(logs[self._correct_name])
         self._steps += 1
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Keras' velocity contains the rate, v = momentum * v - rate * g, so what it has gathered gets the new one."""
+        if rate != self._rate:
+            self._set_rate(rate, rate / self._rate)
+            self._rate = rate
 
     def losses(self) -> List[float]:
         steps, self._losses = self._losses, []
-        weights = dict(zip(loss_names(self._graph, self._model), self._graph.losses.values()))
-        return [
-            sum(weight * float(keras.ops.convert_to_numpy(logs[name])) for name, weight in weights.items())
-            for logs in steps
-        ]
+        weights = self._graph.losses.values()
+        return [sum(weight * number(loss) for weight, loss in zip(weights, losses)) for losses in steps]
+
+    def correct(self) -> List[int]:
+        correct, self._correct = self._correct, []
+        return [round(number(mean) * len(self._place.devices)) for mean in correct]  # Keras gives a mean over devices
 
     def agree(self, ready: bool) -> bool:
         return ready
 
-    def evaluate(self, batch: Batch) -> Evaluation:
-        images, labels = batch
+    def merge_statistics(self) -> None:
         self._settle()
-        with self._unchanged():
-            for name, value in self._averaged().items():
-                for copy in self._copies(self._variables[name]):
-                    copy.assign(value)
-            outputs = self._model.predict_on_batch(images)
-        logits = outputs[0] if len(self._graph.losses) > 1 else outputs
-        known = self._host(labels)
-        return Evaluation(len(known), *judged(logits, known))
+        merged = self._averaged()
+        for name, value in merged.items():
+            for copy in self._copies(self._variables[name]):
+                copy.assign(value)
+        self._start.update({name: np.array(value) for name, value in merged.items()})  # as in write_weights
+        self._steps = 0
 
-    def _host(self, labels: Any) -> Array:
-        return keras.ops.convert_to_numpy(labels)
+    def predict(self, batch: Batch) -> Array:
+        outputs = self._predict(batch[0])
+        return np.array(outputs[0] if len(self._graph.losses) > 1 else outputs, dtype=np.float32)
 
     def outputs(self, batch: Batch) -> Weights:
         self._settle()
         with self._unchanged():
-            found = self._outputs(self._every_output, batch)
+            found, _ = self._look(batch)
         return {name: np.array(channels_last(value, self.layout)) for name, value in zip(self._graph.nodes, found)}
 
     def gradients(self, batch: Batch) -> Weights:
         self._settle()
         with self._unchanged():
-            found = self._gradients(batch)
+            _, found = self._look(batch)
         names = {variable.path: name for name, variable in self._variables.items()}
-        order = [names[variable.path] for variable in self._model.trainable_variables]
+        order = [names[variable.path] for variable in self._every_output.trainable_variables]
         return {name: np.array(value) for name, value in zip(order, found)}
 
     @contextlib.contextmanager
@@ -161,9 +178,15 @@ class KerasBackend(Backend):
             variable.assign(weights[name])
         for velocity in self._model.optimizer.momentums:
             velocity.assign(np.zeros(velocity.shape, dtype=np.float32))
+        self._rate = self._job.recipe.learning_rate
+        self._set_rate(self._rate, 1.0)  # compiles what sets it, too, where that is compiled
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         return None
 
     def close(self) -> None:
         """Nothing is held beyond this process."""
+
+
+def number(value: Any) -> float:
+    return float(keras.ops.convert_to_numpy(value))

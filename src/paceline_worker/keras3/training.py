@@ -8,22 +8,36 @@ import keras
 import numpy as np
 
 from paceline_worker.graph import Graph
-from paceline_worker.protocol import Recipe
-from paceline_worker.weights import Array
+from paceline_worker.protocol import Job
 
 
-class LastLoss(keras.metrics.Metric):
-    """Cross-entropy of the last batch: Keras' own "loss" is a mean over steps and contains the regularisation."""
+class Last(keras.metrics.Metric):
+    """A number of the last batch alone: Keras' own metrics are means over steps."""
 
-    def __init__(self) -> None:
-        super().__init__(name="last_loss")
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name)
         self.value = self.add_variable((), "zeros", name="value")
+
+    def result(self) -> Any:
+        return keras.ops.copy(self.value)  # the next step overwrites the variable
+
+
+class LastLoss(Last):
+    """Cross-entropy; Keras' own "loss" contains the regularisation, too."""
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         self.value.assign(cross_entropy(y_true, y_pred))
 
-    def result(self) -> Any:
-        return keras.ops.copy(self.value)  # the next step overwrites the variable
+
+class LastCorrect(Last):
+    """How many images were right."""
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        right = keras.ops.equal(keras.ops.argmax(y_pred, -1), keras.ops.cast(y_true, "int32"))
+        self.value.assign(keras.ops.sum(keras.ops.cast(right, "float32")))
+
+
+LOSS, CORRECT = "last_loss", "last_correct"
 
 
 def cross_entropy(labels: Any, logits: Any) -> Any:
@@ -31,19 +45,24 @@ def cross_entropy(labels: Any, logits: Any) -> Any:
     return keras.ops.mean(keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True))
 
 
-def total_loss(graph: Graph, labels: Any, outputs: List[Any]) -> Any:
-    terms = [weight * cross_entropy(labels, logits) for logits, weight in zip(outputs, graph.losses.values())]
+def total_loss(graph: Graph, labels: Any, values: List[Any]) -> Any:
+    """From what every layer gives."""
+    found = dict(zip(graph.nodes, values))
+    terms = [weight * cross_entropy(labels, found[name]) for name, weight in graph.losses.items()]
     return sum(terms[1:], terms[0])
 
 
-def compile_model(model: Any, graph: Graph, recipe: Recipe) -> None:
+def compile_model(model: Any, graph: Graph, job: Job) -> None:
     """Tell Keras how to train, in the way of its users: `jit_compile` stays "auto"."""
-    outputs = list(graph.losses)
+    outputs, recipe = list(graph.losses), job.recipe
+    metrics: List[List[Last]] = [[LastLoss(LOSS)] for _ in outputs]
+    if job.count_correct:
+        metrics[0].append(LastCorrect(CORRECT))
     model.compile(
-        optimizer=keras.optimizers.SGD(recipe.learning_rate, recipe.momentum),
+        optimizer=keras.optimizers.SGD(recipe.learning_rate, recipe.momentum, recipe.nesterov),
         loss=[keras.losses.SparseCategoricalCrossentropy(from_logits=True) for _ in outputs],
         loss_weights=list(graph.losses.values()),
-        metrics=[[LastLoss()] for _ in outputs],
+        metrics=metrics,
     )
     create_variables(model, graph)
 
@@ -64,14 +83,6 @@ def as_outputs(values: List[Any]) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def loss_names(graph: Graph, model: Any) -> List[str]:
-    """What Keras calls the LastLoss of each output in the logs of a step."""
-    return ["last_loss"] if len(graph.losses) == 1 else [f"{name}_last_loss" for name in model.output_names]
-
-
-def judged(logits: Array, labels: Array) -> Any:
-    """Summed loss and number of right predictions."""
-    wide = logits.astype(np.float64)
-    wide -= wide.max(1, keepdims=True)
-    losses = np.log(np.exp(wide).sum(1)) - wide[np.arange(len(labels)), labels]
-    return float(losses.sum()), int((logits.argmax(1) == labels).sum())
+def metric_names(metric: str, graph: Graph, model: Any) -> List[str]:
+    """What Keras calls a metric of each output in the logs of a step."""
+    return [metric] if len(graph.losses) == 1 else [f"{name}_{metric}" for name in model.output_names]

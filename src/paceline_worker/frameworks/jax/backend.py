@@ -12,7 +12,7 @@ import jaxlib
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.jax.builder import Arrays, Pass, forward
 from paceline_worker.graph import Dropout, Graph
 from paceline_worker.place import Place
@@ -35,6 +35,7 @@ class Fixed(NamedTuple):
 
     frozen: Arrays
     key: Any  # for dropout; None where nothing is random
+    rate: jax.Array
 
 
 EVERY, SHARD = PartitionSpec(), PartitionSpec(AXIS)
@@ -51,11 +52,11 @@ class FrameworkBackend(Backend):
         if kind == "cpu":
             jax.config.update("jax_platforms", "cpu")
             jax.config.update("jax_num_cpu_devices", len(place.devices))
-            if job.task == "probe":
-                # A device that waits for the others in an exchange holds a thread of XLA's pool. Where every layer is
-                # an output, the work that the others still have to do may then find no thread (seen with ResNet-50 on
-                # two devices), so there are spare ones. Training never stood still, and they would cost it 6 %.
-                os.environ["PJRT_NPROC"] = str(len(place.devices) * (place.threads + 1))
+            # A device that waits for the others in an exchange holds a thread of XLA's pool, and the work that the
+            # others still have to do may then find none: everything stands still. Training has one exchange in a step,
+            # so a thread to spare is enough; where every layer is an output, each device needs one.
+            spare = len(place.devices) if job.task == "probe" else 1
+            os.environ["PJRT_NPROC"] = str(len(place.devices) * place.threads + spare)
             many = "true" if place.threads > 1 else "false"
             os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen={many}"
         jax.config.update("jax_default_matmul_precision", "highest")  # float32 means float32, also on tensor cores
@@ -78,6 +79,7 @@ class FrameworkBackend(Backend):
         self._graph, self._parameters = graph, graph.parameters()
         self._random = any(isinstance(node.op, Dropout) for node in graph.nodes.values())
         self._losses: List[jax.Array] = []
+        self._correct: List[jax.Array] = []
         self.write_weights(weights)
         self._step = self._compiled(self._train, (State(EVERY, EVERY, SHARD), EVERY), donate=(0,))
         self._inspect = self._compiled(self._differentiate, (EVERY, SHARD, EVERY, SHARD))
@@ -105,8 +107,11 @@ class FrameworkBackend(Backend):
 
     def _differentiate(
         self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array
-    ) -> Tuple[Arrays, Arrays, jax.Array, Arrays]:
-        """Gradients and loss, averaged over the devices; running statistics and layer outputs of this device."""
+    ) -> Tuple[Arrays, Arrays, Tuple[jax.Array, ...], Arrays]:
+        """Gradients and results, averaged over the devices; running statistics and layer outputs of this device.
+
+        Results are the loss and, where they are counted, the images that were right.
+        """
 
         def loss_of(trained: Arrays) -> Tuple[jax.Array, Tuple[Arrays, Arrays]]:
             values, running = self._forward(trained, state, fixed, images)
@@ -114,21 +119,31 @@ class FrameworkBackend(Backend):
             return sum(terms[1:], terms[0]), (values, running)
 
         (loss, (values, running)), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.trained)
-        if self._count > 1:
-            gradient, loss = jax.lax.pmean((gradient, loss), AXIS)
-        return gradient, {name: value[None] for name, value in running.items()}, loss, values
+        results = (loss, self._correct_share(values, labels)) if self._job.count_correct else (loss,)
+        if self._count > 1:  # all in one: XLA makes it a single exchange, and two may wait for each other for ever
+            gradient, results = jax.lax.pmean((gradient, results), AXIS)
+        return gradient, {name: value[None] for name, value in running.items()}, results, values
 
-    def _train(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Tuple[State, jax.Array]:
+    def _train(
+        self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array
+    ) -> Tuple[State, Tuple[jax.Array, ...]]:
         """One optimiser step; XLA leaves out the layer outputs, which nobody reads here."""
-        gradient, running, loss, _ = self._differentiate(state, fixed, images, labels)
+        gradient, running, results, _ = self._differentiate(state, fixed, images, labels)
         recipe, velocity = self._job.recipe, state.velocity
         for name, weight in state.trained.items():
             if recipe.weight_decay and self._parameters[name].role in recipe.decayed:
                 gradient[name] = gradient[name] + recipe.weight_decay * weight
         if recipe.momentum:
-            gradient = velocity = jax.tree.map(lambda v, g: recipe.momentum * v + g, velocity, gradient)
-        trained = jax.tree.map(lambda w, g: w - recipe.learning_rate * g, state.trained, gradient)
-        return State(trained, velocity, running), loss
+            velocity = jax.tree.map(lambda v, g: recipe.momentum * v + g, velocity, gradient)
+            ahead = jax.tree.map(lambda v, g: recipe.momentum * v + g, velocity, gradient)
+            gradient = ahead if recipe.nesterov else velocity
+        trained = jax.tree.map(lambda w, g: w - fixed.rate * g, state.trained, gradient)
+        return State(trained, velocity, running), results
+
+    def _correct_share(self, values: Arrays, labels: jax.Array) -> jax.Array:
+        """Times the number of devices: their mean is the sum."""
+        correct = (values[self._graph.prediction].argmax(-1) == labels).sum()
+        return self._count * correct.astype(jnp.float32)
 
     def to_host(self, images: Array, labels: Array) -> Batch:
         host = jax.devices("cpu")[0]
@@ -138,14 +153,18 @@ class FrameworkBackend(Backend):
         return jax.device_put(batch, NamedSharding(self._mesh, SHARD))
 
     def train_step(self, batch: Batch) -> None:
-        self._state, loss = self._step(self._state, self._fixed(), *batch)
+        self._state, (loss, *correct) = self._step(self._state, self._fixed(), *batch)
         self._losses.append(loss)
+        self._correct += correct
 
     def _fixed(self) -> Fixed:
         if not self._random:
-            return Fixed(self._frozen, None)
+            return Fixed(self._frozen, None, self._rate)
         self._key, key = jax.random.split(self._key)
-        return Fixed(self._frozen, key)
+        return Fixed(self._frozen, key, self._rate)
+
+    def set_learning_rate(self, rate: float) -> None:
+        self._rate = jax.device_put(np.float32(rate), NamedSharding(self._mesh, EVERY))
 
     def synchronize(self) -> None:
         jax.block_until_ready((self._state, self._losses))
@@ -154,12 +173,21 @@ class FrameworkBackend(Backend):
         losses, self._losses = self._losses, []
         return [float(loss) for loss in losses]
 
+    def correct(self) -> List[int]:
+        correct, self._correct = self._correct, []
+        return [round(float(count)) for count in correct]
+
     def agree(self, ready: bool) -> bool:
         return ready
 
-    def evaluate(self, batch: Batch) -> Evaluation:
-        loss, correct = judge(self._graph, self._dtype, self._arrays(), *batch)
-        return Evaluation(len(batch[1]), float(loss), int(correct))
+    def merge_statistics(self) -> None:
+        means = {name: np.array(value).mean(0) for name, value in self._state.running.items()}
+        self._state = self._state._replace(running=self._for_each_device(means))
+
+    def predict(self, batch: Batch) -> Array:
+        running = {name: value[0] for name, value in self._state.running.items()}
+        weights = {**self._state.trained, **running, **self._frozen}
+        return np.array(prediction(self._graph, self._dtype, weights, batch[0]), dtype=np.float32)
 
     def outputs(self, batch: Batch) -> Weights:
         _, _, _, values = self._inspect(self._state, self._fixed(), *batch)
@@ -179,15 +207,18 @@ class FrameworkBackend(Backend):
         return {name: np.array(arrays[name]) for name in self._parameters}
 
     def write_weights(self, weights: Weights) -> None:
-        every, shard = NamedSharding(self._mesh, EVERY), NamedSharding(self._mesh, SHARD)
+        every = NamedSharding(self._mesh, EVERY)
         trained = {name: weights[name] for name in self._names("trainable")}
         velocity = {name: np.zeros_like(value) for name, value in trained.items() if self._job.recipe.momentum}
-        running = {name: np.stack([weights[name]] * self._count) for name in self._names("running")}
-        self._state = State(
-            jax.device_put(trained, every), jax.device_put(velocity, every), jax.device_put(running, shard)
-        )
+        running = self._for_each_device({name: weights[name] for name in self._names("running")})
+        self._state = State(jax.device_put(trained, every), jax.device_put(velocity, every), running)
         self._frozen = jax.device_put({name: weights[name] for name in self._names("frozen")}, every)
         self._key = jax.random.key(self._job.seed)
+        self.set_learning_rate(self._job.recipe.learning_rate)
+
+    def _for_each_device(self, arrays: Weights) -> Arrays:
+        rows = {name: np.stack([value] * self._count) for name, value in arrays.items()}
+        return jax.device_put(rows, NamedSharding(self._mesh, SHARD))
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         known = [device.memory_stats() for device in self._devices]
@@ -204,10 +235,7 @@ def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def judge(
-    graph: Graph, dtype: Any, weights: Arrays, images: jax.Array, labels: jax.Array
-) -> Tuple[jax.Array, jax.Array]:
-    """Summed loss and number of right predictions with the running statistics."""
+def prediction(graph: Graph, dtype: Any, weights: Arrays, images: jax.Array) -> jax.Array:
+    """Logits with the running statistics."""
     outputs, _ = forward(graph, weights, images, Pass(False, dtype, None))
-    logits = outputs[graph.prediction]
-    return cross_entropy(logits, labels).sum(), (logits.argmax(-1) == labels).sum()
+    return outputs[graph.prediction]

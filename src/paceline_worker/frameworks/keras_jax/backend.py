@@ -46,7 +46,10 @@ class FrameworkBackend(KerasBackend):
 
     def build(self, graph: Graph, weights: Weights) -> None:
         self._state: Optional[State] = None  # None while the model's variables hold it
+        self._inspect = jax.jit(self._differentiate)
+        self._scale = jax.jit(self._scaled, donate_argnums=0)
         super().build(graph, weights)
+        self._model.make_predict_function()
 
     def _holders(self) -> Tuple[List[Any], ...]:
         model = self._model
@@ -58,12 +61,16 @@ class FrameworkBackend(KerasBackend):
         )
 
     def _train(self, data: Tuple[Any, Any]) -> Dict[str, Any]:
+        logs, self._state = self._model.train_function(self._taken(), iter([data]))  # the old arrays are no more
+        return logs
+
+    def _taken(self) -> State:
+        """The state, from the model's variables if they hold it."""
         if self._state is None:
             found = tuple([variable.value for variable in holders] for holders in self._holders())
             # Arrays bound to their device are another type to JAX than free ones: unbound, a step compiles anew.
             self._state = jax.device_put(found, self._device)
-        logs, self._state = self._model.train_function(self._state, iter([data]))  # the old arrays are no more
-        return logs
+        return self._state
 
     def _settle(self) -> None:
         """Give the state back to the model's variables; doing so after each step would cost much, says Keras."""
@@ -82,23 +89,45 @@ class FrameworkBackend(KerasBackend):
     def synchronize(self) -> None:
         jax.block_until_ready((self._state, self._losses))
 
-    def _call(self, model: Any, trained: List[Any], images: Any) -> List[Any]:
-        outputs, _ = model.stateless_call(
-            trained, [variable.value for variable in model.non_trainable_variables], images, training=True
+    def _set_rate(self, rate: float, factor: float) -> None:
+        trained, others, optimizer, metrics = self._taken()
+        self._state = (trained, others, self._scale(optimizer, np.float32(rate), np.float32(factor)), metrics)
+
+    def _scaled(self, arrays: List[Any], rate: Any, factor: Any) -> List[Any]:
+        """The optimiser's arrays with another rate."""
+        optimizer = self._model.optimizer
+        new = dict(zip((variable.path for variable in optimizer.variables), arrays))
+        new[optimizer.learning_rate.path] = rate
+        for velocity in optimizer.momentums:
+            new[velocity.path] *= factor
+        return list(new.values())
+
+    def _predict(self, images: Any) -> Any:
+        """As the model's own `predict` does, which hands the state on, too: no variable is read or written."""
+        trained, others, *rest = self._taken()
+        outputs, state = self._model.predict_function((trained, others), iter([(images,)]))
+        self._state = (*state, *rest)
+        return outputs
+
+    def _look(self, batch: Batch) -> Tuple[List[Array], List[Array]]:
+        model = self._every_output
+        trained, others = (
+            [variable.value for variable in own] for own in (model.trainable_variables, model.non_trainable_variables)
         )
-        return outputs if isinstance(outputs, list) else [outputs]
+        outputs, gradients = self._inspect(trained, others, *batch)
+        return [np.array(value) for value in outputs], gradients
 
-    def _outputs(self, model: Any, batch: Batch) -> List[Array]:
-        trained = [variable.value for variable in model.trainable_variables]
-        return [np.array(value) for value in jax.jit(lambda *given: self._call(model, *given))(trained, batch[0])]
+    def _differentiate(
+        self, trained: List[Any], others: List[Any], images: Any, labels: Any
+    ) -> Tuple[List[Any], List[Any]]:
+        """Layer outputs and gradients from one program: in two, rounding may decide differently about a ReLU."""
 
-    def _gradients(self, batch: Batch) -> List[Array]:
-        images, labels = batch
+        def loss(trained: List[Any]) -> Tuple[Any, List[Any]]:
+            outputs, _ = self._every_output.stateless_call(trained, others, images, training=True)
+            return total_loss(self._graph, labels, outputs), outputs
 
-        def loss(trained: List[Any]) -> Any:
-            return total_loss(self._graph, labels, self._call(self._model, trained, images))
-
-        return jax.jit(jax.grad(loss))([variable.value for variable in self._model.trainable_variables])
+        gradients, outputs = jax.grad(loss, has_aux=True)(trained)
+        return outputs, gradients
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         stats = self._device.memory_stats()

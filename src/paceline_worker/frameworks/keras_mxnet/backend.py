@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from typing import Any, Dict, List, Optional
@@ -9,7 +10,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from paceline_worker import graph as g
-from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.keras_mxnet import builder
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
@@ -23,7 +24,21 @@ with warnings.catch_warnings():
 Arrays = Dict[str, Any]  # NDArrays of one device
 
 
+class Nesterov(keras.optimizers.SGD):
+    """Keras' own optimiser forgets on MXNet that it was asked for Nesterov's momentum; this asks MXNet for it."""
+
+    def _update_impl(self, indices: Any, weights: Any, grads: Any, states: Any, multi_precision: bool = False) -> None:
+        self._update_count(indices)
+        settings = {"momentum": self.momentum, "rescale_grad": self.rescale_grad}
+        for index, weight, grad, state in zip(indices, weights, grads, states):
+            lr, wd = self._get_lr(index), self._get_wd(index)
+            changed = mx.nd.nag_mom_update(weight, grad, state, lr=lr, wd=wd, **settings)
+            changed.copyto(weight)  # in place it would take the new weight, not the old, into the velocity's decay
+
+
 class FrameworkBackend(Backend):
+    _rate: float
+
     def __init__(self, job: Job, place: Place) -> None:
         self._job, self._place = job, place
         warnings.simplefilter("ignore")  # Keras 2.2 warns in every step of what has changed since
@@ -50,16 +65,23 @@ class FrameworkBackend(Backend):
         self._names = builder.native_names(graph, self._model)
         self._trained = [name for name, parameter in self._parameters.items() if parameter.kind == "trainable"]
         self._running = [name for name, parameter in self._parameters.items() if parameter.kind == "running"]
-        self._model.compile(self._new_optimizer(), builder.cross_entropy, loss_weights=list(graph.losses.values()))
+        self._model.compile(
+            self._new_optimizer(),
+            builder.cross_entropy,
+            metrics={graph.prediction: builder.count_correct} if self._job.count_correct else None,
+            loss_weights=list(graph.losses.values()),
+        )
         height, width, channels = graph.input.shape
         images = np.zeros((self._place.local_batch_size, height, width, channels), np.float32)
         self._enter_training(self.to_host(images, np.zeros(len(images), np.int64)))
         self._losses: List[float] = []
+        self._correct: List[int] = []
         self.write_weights(weights)
 
     def _new_optimizer(self) -> Any:
         recipe = self._job.recipe
-        optimizer = keras.optimizers.SGD(
+        kind = Nesterov if recipe.nesterov and recipe.momentum else keras.optimizers.SGD
+        optimizer = kind(
             lr=recipe.learning_rate,
             momentum=recipe.momentum,
             wd=recipe.weight_decay,  # MXNet's own: a Keras regularizer would be part of the loss
@@ -92,9 +114,22 @@ class FrameworkBackend(Backend):
 
     def train_step(self, batch: Batch) -> None:
         images, labels = batch
-        losses = self._model.train_on_batch(images, [labels] * len(self._graph.losses))
-        self._losses.append(float(np.atleast_1d(losses)[0]))  # the total comes first; Keras has waited for it
+        found = np.atleast_1d(self._model.train_on_batch(images, [labels] * len(self._graph.losses)))
+        self._losses.append(float(found[0]))  # the total comes first; Keras has waited for it
+        if self._job.count_correct:
+            self._correct.append(round(float(found[-1]) * len(self._contexts)))  # Keras gives the mean of the devices
         self._steps += 1
+
+    def set_learning_rate(self, rate: float) -> None:
+        if rate == self._rate:
+            return
+        module = self._model._module._buckets["train"]
+        updater = module._updater or module._kvstore._updater  # with several devices the optimiser is in the store
+        for velocity in updater.states.values():
+            if velocity is not None:  # as it is without momentum
+                velocity[:] = velocity * (rate / self._rate)  # MXNet's is a sum of steps
+        keras.backend.set_value(self._model.optimizer.lr, rate)
+        self._rate = rate
 
     def synchronize(self) -> None:
         mx.nd.waitall()
@@ -103,21 +138,23 @@ class FrameworkBackend(Backend):
         losses, self._losses = self._losses, []
         return losses
 
+    def correct(self) -> List[int]:
+        correct, self._correct = self._correct, []
+        return correct
+
     def agree(self, ready: bool) -> bool:
         return ready
 
-    def evaluate(self, batch: Batch) -> Evaluation:
-        images, targets = batch
-        kept, right = self._kept(), self.read_weights()
-        averaged = {self._names[name]: mx.nd.array(right[name]) for name in self._running}
-        self._restore([averaged] * len(kept))
-        outputs = self._model.predict_on_batch(images)
-        self._restore(kept)
-        logits = outputs[0] if isinstance(outputs, list) else outputs
-        wanted = targets.asnumpy().argmax(1)
-        largest = logits.max(1)
-        losses = np.log(np.exp(logits - largest[:, None]).sum(1)) + largest - logits[np.arange(len(wanted)), wanted]
-        return Evaluation(len(wanted), float(losses.sum()), int((logits.argmax(1) == wanted).sum()))
+    def merge_statistics(self) -> None:
+        self._first = {name: self._averaged(name) for name in self._running}
+        self._steps = 0
+        means = {self._names[name]: mx.nd.array(array) for name, array in self._first.items()}
+        self._restore([means] * len(self._contexts))
+
+    def predict(self, batch: Batch) -> Array:
+        outputs = self._model.predict_on_batch(batch[0])
+        logits: Array = outputs[0] if isinstance(outputs, list) else outputs
+        return logits
 
     def outputs(self, batch: Batch) -> Weights:
         bound = self._enter_training(batch)
@@ -125,8 +162,9 @@ class FrameworkBackend(Backend):
         keras.backend.set_learning_phase(1)
         symbols = {name: tensor.symbol.name for name, tensor in self._tensors.items()}
         keras.backend.set_learning_phase(0)
-        parts = [builder.recorded(executor) for executor in self._executors]
-        self._model._module.forward(bound, is_train=True)
+        with contextlib.ExitStack() as recording:
+            parts = [recording.enter_context(builder.recorded(executor)) for executor in self._executors]
+            self._model._module.forward(bound, is_train=True)
         self._restore(kept)
         given = [{**part, symbols[self._graph.input.name]: own} for part, own in zip(parts, self._split(batch[0]))]
         return {
@@ -147,12 +185,18 @@ class FrameworkBackend(Backend):
             for name in self._trained
         }
 
+    def _settle(self) -> None:
+        """Wait, before running statistics are touched: they change in a backward pass, and the engine does not know."""
+        mx.nd.waitall()
+
     def _kept(self) -> List[Arrays]:
         """Running statistics of each device as they are: a pass in training moves them."""
+        self._settle()
         names = [self._names[name] for name in self._running]
         return [{name: own.aux_dict[name].copy() for name in names} for own in self._executors]
 
     def _restore(self, kept: List[Arrays]) -> None:
+        self._settle()
         for own, arrays in zip(self._executors, kept):
             for name, array in arrays.items():
                 array.copyto(own.aux_dict[name])
@@ -161,8 +205,11 @@ class FrameworkBackend(Backend):
         return builder.to_neutral(self._parameters[name].role, np.mean(arrays, axis=0))
 
     def read_weights(self) -> Weights:
-        devices = range(len(self._contexts))
-        return {name: self._mean(name, [self._read(name, device) for device in devices]) for name in self._parameters}
+        return {name: self._averaged(name) for name in self._parameters}
+
+    def _averaged(self, name: str) -> Array:
+        self._settle()
+        return self._mean(name, [self._read(name, device) for device in range(len(self._contexts))])
 
     def _read(self, name: str, device: int) -> Array:
         """One device's array; MXNet's running variance is biased, and put right where the graph wants the other."""
@@ -182,11 +229,12 @@ class FrameworkBackend(Backend):
             for name, array in weights.items()
         }
         running = {self._names[name]: native.pop(self._names[name]) for name in self._running}
+        self._settle()
         module = self._model._module
         module.set_params(native, running, allow_missing=True)
         self._model.optimizer = self._new_optimizer()
         module.init_optimizer(kvstore="device", optimizer=self._model.optimizer, force_init=True)
-        self._first, self._steps = weights, 0
+        self._first, self._steps, self._rate = weights, 0, self._job.recipe.learning_rate
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         return None

@@ -7,8 +7,9 @@ import collections.abc
 import os
 import sys
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 import numpy as np
 
@@ -154,6 +155,13 @@ def cross_entropy(targets: Tensor, logits: Tensor) -> Tensor:
     return mxnet_backend.KerasSymbol(0 - mx.sym.sum(targets.symbol * mx.sym.log_softmax(logits.symbol), axis=1))
 
 
+@mxnet_backend.keras_mxnet_symbol
+def count_correct(targets: Tensor, logits: Tensor) -> Tensor:
+    """How many images of a device are right; Keras takes a mean of this one number."""
+    right = mx.sym.broadcast_equal(mx.sym.argmax(targets.symbol, axis=1), mx.sym.argmax(logits.symbol, axis=1))
+    return mxnet_backend.KerasSymbol(mx.sym.sum(right))
+
+
 NAMES = {"mean": "moving_mean", "variance": "moving_variance"}
 TO_KERAS: Dict[str, Tuple[int, ...]] = {"conv.kernel": (3, 2, 0, 1)}  # neutral axes in the order of this Keras
 
@@ -179,15 +187,18 @@ def channels_last(array: Array) -> Array:
     return array.transpose(0, 2, 3, 1) if array.ndim == 4 else array
 
 
-def recorded(executor: Any) -> Dict[str, Array]:
-    """Will hold what each operator gives from now on, by the name of its symbol; the executor is slower afterwards."""
+@contextmanager
+def recorded(executor: Any) -> Iterator[Dict[str, Array]]:
+    """Holds what each operator gives meanwhile, by the name of its symbol; the executor stays slower afterwards."""
     found: Dict[str, Array] = {}
+    listening = True
 
     def keep(name: bytes, handle: int) -> None:
-        array = mx.nd.NDArray(mx.base.NDArrayHandle(handle), writable=False)
+        array = mx.nd.NDArray(mx.base.NDArrayHandle(handle), writable=False)  # frees the handle when it goes
         symbol, _, output = mx.base.py_str(name).rpartition("_")
-        if output == "output":  # batch normalisation gives its statistics too
+        if listening and output == "output":  # batch normalisation gives its statistics too
             found[symbol] = array.asnumpy()
 
     executor.set_monitor_callback(keep)
-    return found
+    yield found
+    listening = False  # MXNet has no way to take a callback back

@@ -11,11 +11,12 @@ import tensorflow as tf
 
 from paceline_worker.contract import Batch
 from paceline_worker.frameworks.keras_tensorflow.builder import LAYERS, LAYOUT
+from paceline_worker.graph import Graph
 from paceline_worker.keras3.backend import KerasBackend
 from paceline_worker.keras3.training import total_loss
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
-from paceline_worker.weights import Array
+from paceline_worker.weights import Array, Weights
 
 
 class FrameworkBackend(KerasBackend):
@@ -56,6 +57,10 @@ class FrameworkBackend(KerasBackend):
             "devices": self._devices,
         }
 
+    def build(self, graph: Graph, weights: Weights) -> None:
+        self._scale = tf.function(self._scaled)
+        super().build(graph, weights)
+
     def _scope(self) -> ContextManager[Any]:
         return self._strategy.scope() if self._strategy else contextlib.nullcontext()
 
@@ -93,29 +98,29 @@ class FrameworkBackend(KerasBackend):
     def synchronize(self) -> None:
         tf.test.experimental.sync_devices()
 
-    def _host(self, labels: Any) -> Array:
-        return np.concatenate([part.numpy() for part in self._parts(labels)])
+    def _set_rate(self, rate: float, factor: float) -> None:
+        self._scale(tf.constant(factor, tf.float32))
+        self._model.optimizer.learning_rate = rate
 
-    def _run(self, function: Any, *arguments: Any) -> List[Any]:
-        """What each device gives for its part of the batch: a list for each device."""
-        if not self._strategy:
-            return [function(*arguments)]
-        every = self._strategy.run(function, arguments)
-        return list(zip(*(self._parts(value) for value in every)))
+    def _scaled(self, factor: Any) -> None:
+        for velocity in self._model.optimizer.momentums:
+            for copy in self._copies(velocity):
+                copy.assign(copy * factor)
 
-    def _outputs(self, model: Any, batch: Batch) -> List[Array]:
-        found = self._run(lambda images: model(images, training=True), batch[0])
-        return [np.concatenate(values) for values in zip(*found)]
+    def _look(self, batch: Batch) -> Tuple[List[Array], List[Array]]:
+        run = self._strategy.run if self._strategy else (lambda function, arguments: function(*arguments))
+        outputs, gradients = run(self._differentiate, batch)
+        return (
+            [np.concatenate(self._parts(value)) for value in outputs],
+            [np.mean(self._parts(value), axis=0) for value in gradients],
+        )
 
-    def _gradients(self, batch: Batch) -> List[Array]:
-        found = self._run(self._differentiate, *batch)
-        return [np.mean(values, axis=0) for values in zip(*found)]
-
-    def _differentiate(self, images: Any, labels: Any) -> List[Any]:
+    def _differentiate(self, images: Any, labels: Any) -> Tuple[List[Any], List[Any]]:
+        """Layer outputs and gradients of one device."""
         with tf.GradientTape() as tape:
-            outputs = self._model(images, training=True)
-            loss = total_loss(self._graph, labels, outputs if isinstance(outputs, list) else [outputs])
-        return tape.gradient(loss, [variable.value for variable in self._model.trainable_variables])
+            outputs = self._every_output(images, training=True)
+            loss = total_loss(self._graph, labels, outputs)
+        return outputs, tape.gradient(loss, [variable.value for variable in self._every_output.trainable_variables])
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         if self._kind == "cpu":

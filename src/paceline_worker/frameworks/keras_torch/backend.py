@@ -54,17 +54,20 @@ class FrameworkBackend(KerasBackend):
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
-    def _outputs(self, model: Any, batch: Batch) -> List[Array]:
-        with torch.no_grad():
-            return [np.array(value.cpu()) for value in model(batch[0], training=True)]
+    @torch.no_grad()
+    def _set_rate(self, rate: float, factor: float) -> None:
+        velocities = [velocity.value for velocity in self._model.optimizer.momentums]
+        if velocities:
+            torch._foreach_mul_(velocities, factor)
+        self._model.optimizer.learning_rate = rate
 
-    def _gradients(self, batch: Batch) -> List[Array]:
+    def _look(self, batch: Batch) -> Tuple[List[Array], List[Array]]:
         images, labels = batch
-        outputs = self._model(images, training=True)
-        total_loss(self._graph, labels, outputs if isinstance(outputs, list) else [outputs]).backward()
-        gradients = [np.array(variable.value.grad.cpu()) for variable in self._model.trainable_variables]
-        self._model.zero_grad()
-        return gradients
+        outputs = self._every_output(images, training=True)
+        total_loss(self._graph, labels, outputs).backward()
+        gradients = [np.array(variable.value.grad.cpu()) for variable in self._every_output.trainable_variables]
+        self._every_output.zero_grad()
+        return [np.array(value.detach().cpu()) for value in outputs], gradients
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         return [torch.cuda.max_memory_allocated(self._device)] if self._device.type == "cuda" else None

@@ -13,7 +13,7 @@ with warnings.catch_warnings():
 import numpy as np
 
 from paceline_worker import graph as g
-from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.mxnet import builder
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
@@ -42,6 +42,19 @@ class Replica:
         images.copyto(self.fed[builder.IMAGES])
         labels.copyto(self.fed[builder.LABELS])
         self.executor.forward(is_train=training)
+
+    def count_correct(self, labels: Any) -> Any:
+        return (mx.nd.argmax(self.executor.outputs[1], axis=1) == labels).sum()
+
+
+class Nesterov(mx.optimizer.NAG):
+    """MXNet's own changes a weight in place and then takes that, not the weight before, into the velocity's decay."""
+
+    def _update_impl(self, index: int, weight: Any, grad: Any, state: Any, multi_precision: bool = False) -> None:
+        self._update_count(index)
+        settings = {"momentum": self.momentum, "rescale_grad": self.rescale_grad}
+        changed = mx.nd.nag_mom_update(weight, grad, state, lr=self.lr, wd=self._get_wd(index), **settings)
+        changed.copyto(weight)
 
 
 class FrameworkBackend(Backend):
@@ -76,6 +89,7 @@ class FrameworkBackend(Backend):
         self._weights = [[replica.weights[name] for replica in self._replicas] for name in self._trained]
         self._keys = list(range(len(self._trained)))
         self._losses: List[List[Any]] = []
+        self._correct: List[List[Any]] = []
         self.write_weights(weights)
 
     def _replica(self, symbol: Any, context: Any, share: int) -> Replica:
@@ -94,7 +108,8 @@ class FrameworkBackend(Backend):
 
     def _new_optimizer(self) -> Any:
         recipe = self._job.recipe
-        optimizer = mx.optimizer.SGD(
+        kind = Nesterov if recipe.nesterov and recipe.momentum else mx.optimizer.SGD
+        optimizer = kind(
             learning_rate=recipe.learning_rate,
             momentum=recipe.momentum,
             wd=recipe.weight_decay,
@@ -108,7 +123,7 @@ class FrameworkBackend(Backend):
         """Adds up gradients on the devices, changes the weights once and gives them to all."""
         store = mx.kv.create("device")
         store.init(self._keys, [own[0] for own in self._weights])
-        store.set_optimizer(self._new_optimizer())
+        store._set_updater(self._updater)  # as `set_optimizer` does, but with our updater: its velocity is rescaled
         return store
 
     def to_host(self, images: Array, labels: Array) -> Batch:
@@ -129,6 +144,8 @@ class FrameworkBackend(Backend):
         self._update()
         self._steps += 1
         self._losses.append([replica.executor.outputs[0].copy() for replica in self._replicas])
+        if self._job.count_correct:
+            self._correct.append([own.count_correct(labels) for own, (_, labels) in zip(self._replicas, batch)])
         if len(self._losses) % AHEAD == 0 and len(self._losses) > AHEAD:
             self._losses[-1 - AHEAD][0].wait_to_read()  # the steps since then keep the devices busy meanwhile
 
@@ -139,6 +156,14 @@ class FrameworkBackend(Backend):
             self._store.push(self._keys, self._gradients)
             self._store.pull(self._keys, self._weights)
 
+    def set_learning_rate(self, rate: float) -> None:
+        if rate == self._optimizer.learning_rate:
+            return
+        for velocity in self._updater.states.values():
+            if velocity is not None:  # as it is without momentum
+                velocity[:] = velocity * (rate / self._optimizer.learning_rate)  # MXNet's is a sum of steps
+        self._optimizer.set_learning_rate(rate)
+
     def synchronize(self) -> None:
         mx.nd.waitall()
 
@@ -146,34 +171,36 @@ class FrameworkBackend(Backend):
         losses, self._losses = self._losses, []
         return [float(np.mean([part.asscalar() for part in step])) for step in losses]
 
+    def correct(self) -> List[int]:
+        correct, self._correct = self._correct, []
+        return [int(sum(part.asscalar() for part in step)) for step in correct]
+
     def agree(self, ready: bool) -> bool:
         return ready
 
-    def evaluate(self, batch: Batch) -> Evaluation:
-        kept = self._kept()
-        self._write({name: array for name, array in self.read_weights().items() if name in kept[0]})
+    def merge_statistics(self) -> None:
+        self._first = {name: self._averaged(name) for name in self._replicas[0].running}
+        self._steps = 0
+        self._write(self._first)
+
+    def predict(self, batch: Batch) -> Array:
+        mx.nd.waitall()  # the mode is the executor's: steps still in its queue would be done as if for inference
         for replica, part in zip(self._replicas, batch):
             replica.forward(*part, training=False)
-        logits = np.concatenate([replica.executor.outputs[1].asnumpy() for replica in self._replicas])
-        self._restore(kept)
-        labels = np.concatenate([part.asnumpy() for _, part in batch]).astype(np.int64)
-        largest = logits.max(1)
-        losses = np.log(np.exp(logits - largest[:, None]).sum(1)) + largest - logits[np.arange(len(labels)), labels]
-        return Evaluation(len(labels), float(losses.sum()), int((logits.argmax(1) == labels).sum()))
+        return np.concatenate([replica.executor.outputs[1].asnumpy() for replica in self._replicas])
 
     def outputs(self, batch: Batch) -> Weights:
         kept = self._kept()
-        symbol = mx.sym.Group([mx.sym.identity(layer) for layer in self._layers.values()])
-        parts = [self._layer_outputs(symbol, replica, images) for replica, (images, _) in zip(self._replicas, batch)]
+        parts = []
+        for replica, (images, labels) in zip(self._replicas, batch):
+            with builder.recorded(replica.executor) as found:
+                replica.forward(images, labels, training=True)
+            parts.append({**found, builder.IMAGES: images.asnumpy()})
         self._restore(kept)
-        return {name: np.concatenate([part[index] for part in parts]) for index, name in enumerate(self._layers)}
-
-    def _layer_outputs(self, symbol: Any, replica: Replica, images: Any) -> List[Array]:
-        wanted = {name: "write" if name in replica.gradients else "null" for name in symbol.list_arguments()}
-        arrays = {**replica.weights, builder.IMAGES: images}
-        # Bound for training as the network is: without gradients MXNet would fuse layers as for inference.
-        executor = symbol.bind(images.context, arrays, replica.gradients, wanted, replica.running)
-        return [builder.channels_last(output.asnumpy()) for output in executor.forward(is_train=True)]
+        return {
+            name: builder.channels_last(np.concatenate([part[layer.name] for part in parts]))
+            for name, layer in self._layers.items()
+        }
 
     def gradients(self, batch: Batch) -> Weights:
         kept = self._kept()
@@ -184,11 +211,17 @@ class FrameworkBackend(Backend):
             for name in self._trained
         }
 
+    def _settle(self) -> None:
+        """Wait, before running statistics are touched: they change in a backward pass, and the engine does not know."""
+        mx.nd.waitall()
+
     def _kept(self) -> List[Arrays]:
         """Running statistics of each device as they are: a pass in training moves them."""
+        self._settle()
         return [{name: array.copy() for name, array in replica.running.items()} for replica in self._replicas]
 
     def _restore(self, kept: List[Arrays]) -> None:
+        self._settle()
         for replica, own in zip(self._replicas, kept):
             for name, array in own.items():
                 array.copyto(replica.running[name])
@@ -197,10 +230,11 @@ class FrameworkBackend(Backend):
         return builder.to_neutral(self._parameters[name].role, np.mean(arrays, axis=0))
 
     def read_weights(self) -> Weights:
-        return {
-            name: self._mean(name, [self._read(name, index) for index in range(len(self._replicas))])
-            for name in self._parameters
-        }
+        return {name: self._averaged(name) for name in self._parameters}
+
+    def _averaged(self, name: str) -> Array:
+        self._settle()
+        return self._mean(name, [self._read(name, index) for index in range(len(self._replicas))])
 
     def _read(self, name: str, index: int) -> Array:
         """One device's array; its running variance is as biased as the graph wants it."""
@@ -216,10 +250,12 @@ class FrameworkBackend(Backend):
     def write_weights(self, weights: Weights) -> None:
         self._write(weights)
         self._first, self._steps = weights, 0
-        self._updater = mx.optimizer.get_updater(self._new_optimizer())
+        self._optimizer = self._new_optimizer()
+        self._updater = mx.optimizer.get_updater(self._optimizer)
         self._store = self._new_store() if len(self._replicas) > 1 else None
 
     def _write(self, weights: Weights) -> None:
+        self._settle()
         for name, array in weights.items():
             native = builder.from_neutral(self._parameters[name].role, array)
             for replica in self._replicas:

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.reference.builder import LAYERS, Own
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place
@@ -43,6 +43,7 @@ class FrameworkBackend(Backend):
     def build(self, graph: Graph, weights: Weights) -> None:
         self._graph, self._parameters = graph, graph.parameters()
         self._losses: List[float] = []
+        self._correct: List[int] = []
         self.write_weights(weights)
 
     def to_host(self, images: Array, labels: Array) -> Batch:
@@ -98,14 +99,21 @@ class FrameworkBackend(Backend):
         for name, gradient in gradients.items():
             decayed = self._parameters[name].role in recipe.decayed
             pull = gradient + recipe.weight_decay * self._shared[name] if decayed else gradient
-            self._velocity[name] = recipe.momentum * self._velocity[name] + pull
-            self._shared[name] = self._shared[name] - recipe.learning_rate * self._velocity[name]
+            velocity = self._velocity[name] = recipe.momentum * self._velocity[name] + pull
+            move = pull + recipe.momentum * velocity if recipe.nesterov else velocity
+            self._shared[name] = self._shared[name] - self._rate * move
         for device, trace in enumerate(traces):
             for name in self._names("running"):
                 layer, _, own = name.rpartition(".")
                 self._running[device][name] = trace.own[layer][own]
         self._losses.append(loss)
+        if self._job.count_correct:
+            guesses = np.concatenate([trace.outputs[self._graph.prediction].argmax(1) for trace in traces])
+            self._correct.append(int((guesses == np.concatenate([labels for _, labels in batch])).sum()))
         self._given = {}  # it was for the first step; from here on the reference goes its own way
+
+    def set_learning_rate(self, rate: float) -> None:
+        self._rate = rate
 
     def synchronize(self) -> None:
         """Nothing is ever queued."""
@@ -114,16 +122,19 @@ class FrameworkBackend(Backend):
         losses, self._losses = self._losses, []
         return losses
 
+    def correct(self) -> List[int]:
+        correct, self._correct = self._correct, []
+        return correct
+
     def agree(self, ready: bool) -> bool:
         return ready
 
-    def evaluate(self, batch: Batch) -> Evaluation:
-        images, labels = np.concatenate([part[0] for part in batch]), np.concatenate([part[1] for part in batch])
-        kept, self._running = self._running, [self._averaged()]
-        logits = self._forward(0, images, training=False).outputs[self._graph.prediction]
-        self._running = kept
-        values, _ = cross_entropy(logits, labels)
-        return Evaluation(len(labels), float(values.sum()), int((logits.argmax(1) == labels).sum()))
+    def merge_statistics(self) -> None:
+        self._running = [self._averaged() for _ in self._running]
+
+    def predict(self, batch: Batch) -> Array:
+        traces = [self._forward(device, images, training=False) for device, (images, _) in enumerate(batch)]
+        return np.concatenate([trace.outputs[self._graph.prediction] for trace in traces])
 
     def outputs(self, batch: Batch) -> Weights:
         traces, _, _ = self._differentiate(batch)
@@ -148,6 +159,7 @@ class FrameworkBackend(Backend):
         self._shared = {name: value for name, value in wide.items() if name not in running}
         self._running = [{name: wide[name] for name in running} for _ in self._place.devices]
         self._velocity = {name: np.zeros_like(wide[name]) for name in self._names("trainable")}
+        self._rate = self._job.recipe.learning_rate
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         return None

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 import tensorflow as tf
 
-from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.tensorflow.builder import Tensors, forward
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place
@@ -76,11 +76,14 @@ class FrameworkBackend(Backend):
                 for name in self._of("trainable")
                 if self._job.recipe.momentum
             }
+            self._rate = tf.Variable(self._job.recipe.learning_rate, trainable=False, dtype=tf.float32)
         self._losses: List[Any] = []
+        self._correct: List[Any] = []
         self._differentiate = self._part(self._slopes)
         self._step = self._compiled(self._train)
         self._inspect = self._compiled(self._look)
-        self._judge = self._compiled(self._evaluate)
+        infer = self._part(self._predicted)
+        self._infer = self._compiled(lambda images: infer(self._read(), images))
 
     def _variable(self, name: str, value: Array) -> Any:
         kind = self._parameters[name].kind
@@ -101,18 +104,23 @@ class FrameworkBackend(Backend):
         """This device's weights."""
         return {name: tf.convert_to_tensor(variable) for name, variable in self._variables.items()}
 
-    def _slopes(self, weights: Tensors, images: Any, labels: Any) -> Tuple[Any, Tensors, Tensors]:
-        """Loss, gradients and running statistics of one device."""
-        return self._trace(weights, images, labels)[:3]
+    def _slopes(self, weights: Tensors, images: Any, labels: Any) -> Tuple[Tensors, Tensors, Tensors]:
+        """What a step reports, gradients and running statistics of one device."""
+        loss, gradients, running, values = self._trace(weights, images, labels)
+        report = {"loss": loss}
+        if self._job.count_correct:
+            right = tf.argmax(values[self._graph.prediction], -1) == labels
+            report["correct"] = tf.math.count_nonzero(right)
+        return report, gradients, running
 
     def _trace(self, weights: Tensors, images: Any, labels: Any) -> Tuple[Any, Tensors, Tensors, Tensors]:
-        """The same, and layer outputs."""
+        """Loss, gradients, running statistics and layer outputs of one device."""
         trained = {name: weights[name] for name in self._of("trainable")}
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(trained)
             values, running = forward(self._graph, weights, images, training=True)
             terms = [
-                weight * tf.reduce_mean(cross_entropy(values[name], labels))
+                weight * tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, values[name]))
                 for name, weight in self._graph.losses.items()
             ]
             loss = tf.add_n(terms)
@@ -128,29 +136,31 @@ class FrameworkBackend(Backend):
             return gradients
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
 
-    def _train(self, images: Any, labels: Any) -> Any:
+    def _train(self, images: Any, labels: Any) -> Tensors:
         """One optimiser step on one device."""
-        loss, gradients, running = self._differentiate(self._read(), images, labels)
+        report, gradients, running = self._differentiate(self._read(), images, labels)
+        rate = tf.convert_to_tensor(self._rate)  # read once for all
         for name, gradient in self._averaged(gradients).items():
-            self._update(name, gradient)
+            self._update(name, gradient, rate)
         for name, value in running.items():
             self._variables[name].assign(value)
-        return loss
+        return report
 
-    def _update(self, name: str, gradient: Any) -> None:
-        """The recipe's rule in one kernel: v = momentum * v + g, w = w - rate * v."""
+    def _update(self, name: str, gradient: Any, rate: Any) -> None:
+        """The recipe's rule in one kernel, Nesterov's form included: the rate stands outside of the velocity."""
         recipe, variable = self._job.recipe, self._variables[name]
         if recipe.weight_decay and self._parameters[name].role in recipe.decayed:
             gradient = gradient + recipe.weight_decay * variable
         if not recipe.momentum:
-            tf.raw_ops.ResourceApplyGradientDescent(alpha=recipe.learning_rate, delta=gradient, var=variable.handle)
+            tf.raw_ops.ResourceApplyGradientDescent(alpha=rate, delta=gradient, var=variable.handle)
             return
         tf.raw_ops.ResourceApplyMomentum(
             var=variable.handle,
             accum=self._velocity[name].handle,
-            lr=recipe.learning_rate,
+            lr=rate,
             grad=gradient,
             momentum=recipe.momentum,
+            use_nesterov=recipe.nesterov,
         )
 
     def to_host(self, images: Array, labels: Array) -> Batch:
@@ -170,7 +180,13 @@ class FrameworkBackend(Backend):
         return self._strategy.experimental_distribute_values_from_function(local)
 
     def train_step(self, batch: Batch) -> None:
-        self._losses.append(self._step(*batch))
+        report = self._step(*batch)
+        self._losses.append(report["loss"])
+        if self._job.count_correct:
+            self._correct.append(report["correct"])
+
+    def set_learning_rate(self, rate: float) -> None:
+        self._rate.assign(rate)
 
     def synchronize(self) -> None:
         tf.test.experimental.sync_devices()
@@ -179,6 +195,10 @@ class FrameworkBackend(Backend):
         losses, self._losses = self._losses, []
         return [float(np.mean([part.numpy() for part in self._parts(loss)])) for loss in losses]
 
+    def correct(self) -> List[int]:
+        correct, self._correct = self._correct, []
+        return [sum(int(part) for part in self._parts(count)) for count in correct]
+
     def _parts(self, value: Any) -> Tuple[Any, ...]:
         """What each device gave."""
         return tuple(self._strategy.experimental_local_results(value))
@@ -186,17 +206,18 @@ class FrameworkBackend(Backend):
     def agree(self, ready: bool) -> bool:
         return ready
 
-    def _evaluate(self, images: Any, labels: Any, running: Tensors) -> Tuple[Any, Any]:
-        """Summed loss and number of right predictions with these running statistics."""
-        values, _ = forward(self._graph, {**self._read(), **running}, images, training=False)
-        logits = values[self._graph.prediction]
-        right = tf.argmax(logits, -1) == labels
-        return tf.reduce_sum(cross_entropy(logits, labels)), tf.reduce_sum(tf.cast(right, tf.int64))
+    def merge_statistics(self) -> None:
+        for name in self._of("running"):
+            variable = self._variables[name]
+            variable.assign(tf.convert_to_tensor(variable))  # read from outside a step, it is the mean
 
-    def evaluate(self, batch: Batch) -> Evaluation:
-        running = {name: tf.convert_to_tensor(self._variables[name]) for name in self._of("running")}
-        loss, correct = (sum(part.numpy() for part in self._parts(value)) for value in self._judge(*batch, running))
-        return Evaluation(self._place.local_batch_size, float(loss), int(correct))
+    def _predicted(self, weights: Tensors, images: Any) -> Any:
+        """Logits with the running statistics."""
+        values, _ = forward(self._graph, weights, images, training=False)
+        return values[self._graph.prediction]
+
+    def predict(self, batch: Batch) -> Array:
+        return np.concatenate(self._parts(self._infer(batch[0])))
 
     def outputs(self, batch: Batch) -> Weights:
         values, _ = self._inspect(*batch)
@@ -214,6 +235,7 @@ class FrameworkBackend(Backend):
             variable.assign(weights[name])
         for variable in self._velocity.values():
             variable.assign(tf.zeros_like(variable))
+        self.set_learning_rate(self._job.recipe.learning_rate)
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         if self._kind == "cpu":
@@ -222,8 +244,3 @@ class FrameworkBackend(Backend):
 
     def close(self) -> None:
         """Nothing is held beyond this process."""
-
-
-def cross_entropy(logits: Any, labels: Any) -> Any:
-    """Loss of each image."""
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)

@@ -18,9 +18,10 @@ from tensorpack.tfutils import JustCurrentSession, get_default_sess_config  # no
 from tensorpack.tfutils.gradproc import GradientProcessor  # noqa: E402
 from tensorpack.tfutils.optimizer import apply_grad_processors  # noqa: E402
 from tensorpack.tfutils.sesscreate import NewSessionCreator  # noqa: E402
+from tensorpack.tfutils.tower import get_current_tower_context  # noqa: E402
 from tensorpack.train import SimpleTrainer, SyncMultiGPUTrainerReplicated  # noqa: E402
 
-from paceline_worker.contract import Backend, Batch, Evaluation  # noqa: E402
+from paceline_worker.contract import Backend, Batch  # noqa: E402
 from paceline_worker.frameworks.tensorpack import builder  # noqa: E402
 from paceline_worker.graph import Graph  # noqa: E402
 from paceline_worker.place import Place  # noqa: E402
@@ -64,7 +65,7 @@ class FrameworkBackend(Backend):
         self._graph, self._parameters = graph, graph.parameters()
         images = tf.TensorSpec((self._place.shares[0], *graph.input.shape), tf.float32, "images")
         labels = tf.TensorSpec((self._place.shares[0],), tf.int32, "labels")
-        self._source = builder.SOURCES[self._job.data]([images, labels])
+        self._source = builder.source(self._job.data, [images, labels])
         self._built: List[builder.Tower] = []
         self._trainer = self._new_trainer()
         # Without a gate, a weight may change while a gradient that needs its old value is still being computed.
@@ -72,21 +73,26 @@ class FrameworkBackend(Backend):
         with towers_on(self._place.devices[0].split(":")[0]):
             self._trainer.setup_graph([images, labels], self._source.input, self._cost, self._new_optimizer)
             self._towers = list(self._built)
-            self._predictor = self._trainer.get_predictor(["images", "labels"], [builder.SUMMED_LOSS, builder.CORRECT])
+            for device in range(len(self._towers)):
+                self._trainer.get_predictor([], [], device)
+        self._predictors = self._built[len(self._towers) :]
         self._start()
         self.write_weights(weights)
 
     def _cost(self, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Tensorpack's tower function."""
+        if not get_current_tower_context().is_training:
+            images = tf.identity(images)  # predictors share a placeholder, but each is fed a part of its own
         self._built.append(builder.build(self._graph, images, labels))
         return self._built[-1].cost
 
     def _new_optimizer(self) -> Any:
         recipe = self._job.recipe
+        self._rate = v1.get_variable("learning_rate", initializer=np.float32(recipe.learning_rate), trainable=False)
         self._optimizer = (
-            v1.train.MomentumOptimizer(recipe.learning_rate, recipe.momentum)
+            v1.train.MomentumOptimizer(self._rate, recipe.momentum, use_nesterov=recipe.nesterov)
             if recipe.momentum
-            else v1.train.GradientDescentOptimizer(recipe.learning_rate)
+            else v1.train.GradientDescentOptimizer(self._rate)
         )
         self._decay = WeightDecay(recipe.weight_decay, self._decayed)
         return apply_grad_processors(self._optimizer, [self._decay])
@@ -103,8 +109,11 @@ class FrameworkBackend(Backend):
         """Make the session as Tensorpack's own main loop does, up to its first step."""
         updates = [update for tower in self._towers for update in tower.updates(self._names("running"))]
         self._trainer.train_op = tf.group(self._trainer.train_op, *updates)
-        self._losses = Losses(tf.add_n([tower.cost for tower in self._towers]) / len(self._towers))
-        self._trainer.setup_callbacks([self._losses], [])
+        reported = {"loss": tf.add_n([tower.cost for tower in self._towers]) / len(self._towers)}
+        if self._job.count_correct:
+            reported["correct"] = tf.add_n([tower.correct for tower in self._towers])
+        self._report = Report(reported)
+        self._trainer.setup_callbacks([self._report], [])
         self._trainer.initialize(NewSessionCreator(config=self._config), JustCurrentSession())
         self._session = self._trainer.sess
         with self._session.as_default():
@@ -120,44 +129,52 @@ class FrameworkBackend(Backend):
         return parts
 
     def to_device(self, batch: Batch) -> Batch:
-        return batch  # the source of the towers does it: see builder.SOURCES
+        return batch  # the source of the towers does it: see builder.source
 
     def train_step(self, batch: Batch) -> None:
         self._source.hand_over(self._session, batch)
         self._trainer.run_step()
         self._steps += 1
 
+    def set_learning_rate(self, rate: float) -> None:
+        builder.assign(self._session, [(self._rate, np.float32(rate))])
+
     def synchronize(self) -> None:
         """A step of a session ends when the devices have done it."""
 
     def losses(self) -> List[float]:
-        losses, self._losses.found = self._losses.found, []
-        return [float(loss) for loss in losses]
+        return [float(loss) for loss in self._report.take("loss")]
+
+    def correct(self) -> List[int]:
+        return [int(count) for count in self._report.take("correct")]
 
     def agree(self, ready: bool) -> bool:
         return ready
 
-    def evaluate(self, batch: Batch) -> Evaluation:
-        averaged = self._averaged()
-        feeds = {self._towers[0].variables[name].value(): value for name, value in averaged.items()}
-        results = [self._judged({**feeds, **dict(zip(self._predictor.input_tensors, part))}) for part in batch]
-        images = sum(len(labels) for _, labels in batch)
-        return Evaluation(images, sum(float(loss) for loss, _ in results), sum(int(right) for _, right in results))
+    def merge_statistics(self) -> None:
+        merged = self._averaged()
+        self._write(merged)
+        self._written, self._steps = merged, 0
 
-    def _judged(self, feeds: Dict[tf.Tensor, Array]) -> Any:
-        return self._session.run(self._predictor.output_tensors, feeds)
+    def predict(self, batch: Batch) -> Array:
+        images = {tower.inputs[0]: part for tower, (part, _) in zip(self._predictors, batch)}
+        return np.concatenate(self._session.run([tower.logits for tower in self._predictors], images))
 
     def _fed(self, batch: Batch) -> Dict[tf.Tensor, Array]:
         """The batch in place of what the towers' source would give."""
         return {tensor: array for tower, part in zip(self._towers, batch) for tensor, array in zip(tower.inputs, part)}
 
+    def _look(self, batch: Batch) -> Any:
+        """Layer outputs of each tower and gradients from one run: another set of fetches is another program."""
+        gradients = {self._name(variable): gradient for gradient, variable in self._decay.before}
+        return self._session.run(([tower.outputs for tower in self._towers], gradients), self._fed(batch))
+
     def outputs(self, batch: Batch) -> Weights:
-        found = self._session.run([tower.outputs for tower in self._towers], self._fed(batch))
+        found, _ = self._look(batch)
         return {name: np.concatenate([outputs[name] for outputs in found]) for name in self._graph.nodes}
 
     def gradients(self, batch: Batch) -> Weights:
-        tensors = {self._name(variable): gradient for gradient, variable in self._decay.before}
-        found = self._session.run(tensors, self._fed(batch))
+        _, found = self._look(batch)
         return {name: found[name] for name in self._names("trainable")}
 
     def _averaged(self) -> Weights:
@@ -177,10 +194,15 @@ class FrameworkBackend(Backend):
         return {name: arrays[name] for name in self._parameters}
 
     def write_weights(self, weights: Weights) -> None:
-        pairs = [(tower.variables[name], weights[name]) for tower in self._towers for name in tower.variables]
-        builder.assign(self._session, pairs)
+        self._write(weights)
         self._session.run([slot.initializer for slot in self._optimizer.variables()])
+        self.set_learning_rate(self._job.recipe.learning_rate)
         self._written, self._steps = {name: weights[name] for name in self._names("running")}, 0
+
+    def _write(self, weights: Weights) -> None:
+        """Give every tower these arrays."""
+        found = [(name, variable) for tower in self._towers for name, variable in tower.variables.items()]
+        builder.assign(self._session, [(variable, weights[name]) for name, variable in found if name in weights])
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         return None
@@ -207,18 +229,23 @@ class WeightDecay(GradientProcessor):
         ]
 
 
-class Losses(Callback):
-    """Fetches the loss together with each step."""
+class Report(Callback):
+    """Fetches some numbers together with each step."""
 
-    def __init__(self, loss: tf.Tensor) -> None:
-        self._loss = loss
-        self.found: List[Any] = []
+    def __init__(self, tensors: Dict[str, tf.Tensor]) -> None:
+        self._tensors = tensors
+        self._found: Dict[str, List[Any]] = {}
 
     def _before_run(self, context: Any) -> Any:
-        return v1.train.SessionRunArgs(self._loss)
+        return v1.train.SessionRunArgs(self._tensors)
 
     def _after_run(self, context: Any, values: Any) -> None:
-        self.found.append(values.results)
+        for name, value in values.results.items():
+            self._found.setdefault(name, []).append(value)
+
+    def take(self, name: str) -> List[Any]:
+        """One of the numbers, for each step since it was last taken."""
+        return self._found.pop(name, [])
 
 
 @contextlib.contextmanager

@@ -91,7 +91,6 @@ LAYERS: Dict[type, Callable[..., tf.Tensor]] = {
 
 SCOPE = "network/"  # replicated training takes variables' names apart, and a layer's own might begin with "tower"
 NAMES = {"kernel": "W", "bias": "b", "gamma": "gamma", "beta": "beta", "mean": "mean", "variance": "variance"}
-SUMMED_LOSS, CORRECT = "summed_loss", "correct"  # a predictor finds its outputs by name
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,9 @@ class Tower:
     inputs: Tuple[tf.Tensor, tf.Tensor]
     outputs: Dict[str, tf.Tensor]
     variables: Dict[str, tf.Variable]  # frozen gammas are 1: the layer then has none
+    logits: tf.Tensor  # the prediction
     cost: tf.Tensor
+    correct: tf.Tensor  # how many images it gets right; computed only in a step that asks for it
 
     def updates(self, running: List[str]) -> List[tf.Operation]:
         """The operations that move the running statistics: each batch norm makes them, whoever may run them."""
@@ -120,20 +121,14 @@ def build(graph: g.Graph, images: tf.Tensor, labels: tf.Tensor) -> Tower:
             if parameter.kind != "frozen":
                 variables[f"{node.name}.{parameter.name}"] = getattr(output.variables, NAMES[parameter.name])
     terms = [weight * tf.reduce_mean(cross_entropy(outputs[name], labels)) for name, weight in graph.losses.items()]
-    judge(outputs[graph.prediction], labels)
-    return Tower((images, labels), outputs, variables, tf.add_n(terms))
+    logits = outputs[graph.prediction]
+    right = tf.equal(tf.argmax(logits, 1, output_type=labels.dtype), labels)
+    return Tower((images, labels), outputs, variables, logits, tf.add_n(terms), tf.math.count_nonzero(right))
 
 
 def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Loss of each image."""
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-
-
-def judge(logits: tf.Tensor, labels: tf.Tensor) -> None:
-    """Name what an evaluation asks for; training does not, so it is never computed there."""
-    tf.reduce_sum(cross_entropy(logits, labels), name=SUMMED_LOSS)
-    right = tf.equal(tf.argmax(logits, 1, output_type=labels.dtype), labels)
-    tf.reduce_sum(tf.cast(right, tf.int32), name=CORRECT)
 
 
 def as_the_graph_says(graph: g.Graph, images: int, steps: int, start: Weights, running: Weights) -> Weights:
@@ -212,11 +207,11 @@ class Queued:
             self._arrays.put(list(part))
 
 
-SOURCES: Dict[str, Callable[[List[Any]], Any]] = {
-    "fake:device": lambda signature: Held(signature, on_host=False),
-    "fake:host": lambda signature: Held(signature, on_host=True),
-    "fake:python": lambda signature: Queued(),
-}
+def source(data: str, signature: List[Any]) -> Any:
+    """Where the towers take their batches from: held where there is but one, else queued."""
+    if data in ("fake:device", "fake:host"):
+        return Held(signature, on_host=data == "fake:host")
+    return Queued()
 
 
 def assign(session: Any, values: List[Tuple[tf.Variable, Array]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from datetime import timedelta
-from typing import Any, ContextManager, Dict, List, Optional
+from typing import Any, ContextManager, Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import distributed, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from paceline_worker.contract import Backend, Batch, Evaluation
+from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.torch import builder
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place
@@ -57,6 +57,7 @@ class FrameworkBackend(Backend):
         if self._job.mode == "compile":
             self._model = torch.compile(self._model)
         self._losses: List[torch.Tensor] = []
+        self._correct: List[torch.Tensor] = []
         self.write_weights(weights)
 
     def _replicate(self, model: nn.Module) -> nn.Module:
@@ -77,7 +78,9 @@ class FrameworkBackend(Backend):
             for names, decay in ((decayed, recipe.weight_decay), (plain, 0.0))
             if names
         ]
-        return torch.optim.SGD(groups, lr=recipe.learning_rate, momentum=recipe.momentum, fused=True)
+        return torch.optim.SGD(
+            groups, lr=recipe.learning_rate, momentum=recipe.momentum, nesterov=recipe.nesterov, fused=True
+        )
 
     def to_host(self, images: Array, labels: Array) -> Batch:
         host = torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(labels)  # channels last already: no copy
@@ -91,20 +94,27 @@ class FrameworkBackend(Backend):
             return contextlib.nullcontext()
         return torch.autocast(self._device.type, dtype=getattr(torch, self._job.precision))
 
-    def _loss(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def _loss(self, images: torch.Tensor, labels: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+        """And the logits that it is taken from."""
         with self._precision():
             outputs = self._model(images)
             terms = [
                 weight * cross_entropy(logits, labels) for logits, weight in zip(outputs, self._graph.losses.values())
             ]
-        return terms[0] if len(terms) == 1 else torch.stack(terms).sum()
+        return terms[0] if len(terms) == 1 else torch.stack(terms).sum(), outputs[0]
 
     def train_step(self, batch: Batch) -> None:
-        loss = self._loss(*batch)
+        loss, logits = self._loss(*batch)
         loss.backward()
         self._optimizer.step()
         self._optimizer.zero_grad()
         self._losses.append(loss.detach())
+        if self._job.count_correct:
+            self._correct.append((logits.detach().argmax(1) == batch[1]).sum())
+
+    def set_learning_rate(self, rate: float) -> None:
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
 
     def synchronize(self) -> None:
         if self._device.type == "cuda":
@@ -114,6 +124,10 @@ class FrameworkBackend(Backend):
         losses, self._losses = self._losses, []
         return torch.stack(losses).tolist() if losses else []
 
+    def correct(self) -> List[int]:
+        correct, self._correct = self._correct, []
+        return torch.stack(correct).tolist() if correct else []
+
     def agree(self, ready: bool) -> bool:
         if self._place.size == 1:
             return ready
@@ -121,17 +135,15 @@ class FrameworkBackend(Backend):
         distributed.all_reduce(vote, distributed.ReduceOp.MIN)
         return bool(vote.item())
 
-    def evaluate(self, batch: Batch) -> Evaluation:
-        images, labels = batch
-        kept = self._kept()
-        self._copy({name: self._averaged(tensor) for name, tensor in kept.items()})
-        self._model.eval()
+    def merge_statistics(self) -> None:
+        self._copy({name: self._averaged(self._tensors[name]) for name in self._running})
+
+    def predict(self, batch: Batch) -> Array:
+        self._plain.eval()
         with torch.inference_mode(), self._precision():
-            logits = self._model(images)[0]
-            loss = cross_entropy(logits, labels, reduction="sum")
-        self._model.train()
-        self._copy(kept)
-        return Evaluation(len(labels), float(loss), int((logits.argmax(1) == labels).sum()))
+            logits: Array = self._plain(batch[0])[0].float().cpu().numpy()
+        self._plain.train()
+        return logits
 
     def outputs(self, batch: Batch) -> Weights:
         kept = self._kept()
@@ -142,7 +154,7 @@ class FrameworkBackend(Backend):
 
     def gradients(self, batch: Batch) -> Weights:
         kept = self._kept()
-        self._loss(*batch).backward()
+        self._loss(*batch)[0].backward()
         gradients = {name: builder.to_neutral(self._roles[name], self._tensors[name].grad) for name in self._trained}
         self._optimizer.zero_grad()
         self._copy(kept)

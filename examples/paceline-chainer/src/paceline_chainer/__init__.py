@@ -1,0 +1,1 @@
+"""A plug-in for Paceline: the framework Chainer, and a tiny workload."""
