@@ -47,7 +47,7 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
         (["cifar10-conv", "--stepz", "10"], "Unknown option: --stepz. Did you mean --steps?"),
         (
             ["cifar10-conv", "--data", "cifar"],
-            "Unknown data source 'cifar'. Known: fake:device, fake:host, fake:python.",
+            "Unknown data source 'cifar'. Did you mean 'cifar10'? Known: fake:device, fake:host,",
         ),
         (["cifar10-conv", "--update", "none"], "Unknown update 'none'. Known: replicated."),
         (["cifar10-conv", "--precision", "int8"], "Unknown precision 'int8'. Known: float32, bfloat16."),

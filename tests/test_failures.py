@@ -67,8 +67,9 @@ def test_memory_that_runs_out_under_a_limit_is_named(paceline: CommandLine) -> N
 def training_pids(paceline: CommandLine) -> list[int]:
     """Processes of the ranks, once all of them train."""
     events = paceline.events()
-    trains = [event for event in events if event["phase"] == "train"]
-    return [event["pid"] for event in events if "pid" in event] if trains else []
+    pids = [event["pid"] for event in events if "pid" in event]
+    trains = [event for event in events if event["event"] == "phase" and event["phase"] == "train"]
+    return pids if len(trains) == len(pids) else []
 
 
 def test_worker_killed_from_outside(paceline: CommandLine) -> None:

@@ -256,3 +256,23 @@ def test_wrong_files_are_refused_by_name(tmp_path: Path) -> None:
 def test_images_of_a_data_set_cannot_be_changed(dataset: Dataset) -> None:
     with pytest.raises(ValueError, match="read-only"):
         dataset.train_images[0] = 0
+
+
+def mapped_bytes() -> int:
+    """File pages that this process holds."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssFile"))
+
+
+def test_pages_of_the_data_set_are_given_back(tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        np.save(tmp_path / f"{name}_images.npy", np.ones((10_000, 32, 32, 3), np.uint8))
+        np.save(tmp_path / f"{name}_labels.npy", np.zeros(10_000, np.uint8))
+    large = Dataset.open(tmp_path)
+    before = mapped_bytes()
+    batches = iter(TrainingBatches(large, SCALED, 500, slice(0, 500), seed=1))
+    for _ in range(20):
+        next(batches)
+    assert mapped_bytes() - before < 10 * 2**20  # of 30 MiB that were read
+    assert int(large.train_images.sum()) == large.train_images.size  # which can be read again
+    assert mapped_bytes() - before > 20 * 2**20

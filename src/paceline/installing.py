@@ -27,6 +27,7 @@ CURES = (
     (r"Failed to build|error: subprocess-exited-with-error", "it could not be built from source"),
 )
 CONSTRAINTS = "constraints.txt"
+BUILD_TOOLS = ("setuptools==", "wheel==")
 PACKAGES = (
     r"No matching distribution found for (\S+)",
     r"satisfies the requirement (\S+)",
@@ -52,9 +53,8 @@ def make_environment(name: str, folder: Path, requirements: str) -> Path:
 
 
 def _constraints(requirements: str) -> str:
-    """The pins also hold where pip builds a package from source; constraints know no extras."""
-    lines = [line for line in requirements.splitlines() if line.strip() and "[" not in line]
-    return "\n".join(lines) + "\n"
+    """Pins of tools that pip builds packages with: old source packages need old ones, also in pip's own build places."""
+    return "".join(f"{line}\n" for line in requirements.split() if line.startswith(BUILD_TOOLS))
 
 
 def _call(command: list[str], log: Path, name: str) -> None:

@@ -39,6 +39,7 @@ class TrainingBatches:
         for step in itertools.count():
             epochs, indices = (values[self.part] for values in order.positions(step))
             images = transform(self.dataset.train_images[indices], Draws(self.seed, epochs, indices))
+            self.dataset.release()
             yield images, self.dataset.train_labels[indices].astype(np.int64)
 
 
@@ -72,5 +73,6 @@ class EvaluationBatches:
             indices = wanted % count  # the last batch is filled up with the first images
             nobody = Draws(0, np.zeros_like(indices), indices)  # no step of evaluation draws
             images = transform(self.dataset.test_images[indices], nobody)
+            self.dataset.release()
             labels = self.dataset.test_labels[indices].astype(np.int64)
             yield EvaluationBatch(images, labels, int(np.count_nonzero(wanted < count)))
