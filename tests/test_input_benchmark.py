@@ -7,7 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from benchmarks.accuracy import accuracy_by_hand, difference, script_arguments, verdict, verdict_line, visible
+from benchmarks.accuracy import difference, script_arguments, verdict, verdict_line, visible
+from benchmarks.accuracy import measure as measure_accuracy
 from benchmarks.accuracy import planned as planned_accuracy
 from benchmarks.comparison import Speed
 from benchmarks.comparison import verdict as verdict_of
@@ -23,6 +24,7 @@ from benchmarks.input import (
     fastest,
     feed_target,
     images_per_second,
+    measure,
     planned_runs,
     real_row,
     real_targets,
@@ -31,6 +33,7 @@ from benchmarks.input import (
 from paceline import datasets
 from paceline.errors import UserError
 from paceline.stats import Estimate
+from paceline.store import Store
 from paceline.workloads import WORKLOADS
 from paceline_worker.input.dataset import Dataset
 from tests.test_overhead import imported
@@ -130,9 +133,7 @@ def test_every_input_is_one_of_its_workload() -> None:
 @pytest.mark.usefixtures("cifar10")
 @pytest.mark.parametrize("name", INPUTS)
 def test_batches_are_those_of_the_workload(name: tuple[str, str]) -> None:
-    dataset = datasets.find(DATA)
-    assert dataset
-    images, labels = next(iter(batches_of(name, Dataset.open(dataset.folder))))
+    images, labels = next(iter(batches_of(name, Dataset.open(found_folder()))))
     workload = WORKLOADS[name[0]]
     size = next(node["size"] for node in workload.graph().to_json()["nodes"] if node["op"] == "Input")
     assert images.shape == (workload.batch_size, *size)
@@ -206,10 +207,28 @@ def test_hand_written_loop_imports_nothing_of_ours_but_other_scripts() -> None:
     assert not [name for name in ours if not name.startswith("benchmarks.handwritten.")]
 
 
-@pytest.mark.real
 @pytest.mark.usefixtures("cifar10")
-def test_hand_written_loop_trains_and_counts_the_test_images() -> None:
-    run = planned_accuracy(Namespace(epochs=0.005, rounds=1, threads=1)).runs[0]  # two steps
+def test_every_round_measures_all_pipelines_and_all_runs(tmp_path: Path) -> None:
+    runs = planned_runs(options(steps=6, framework="fake", real_framework="fake"))
+    made, trained = measure(runs, Dataset.open(found_folder()), 0.01, Store(tmp_path))
+    assert {name: len(speeds) for name, speeds in made.items()} == dict.fromkeys(INPUTS, 2)
+    assert sorted((each.repeat, each.data) for each in trained) == [
+        *((0, data) for data in (DATA, "fake:device", FAKE)),
+        *((1, data) for data in (DATA, "fake:device", FAKE)),
+    ]
+    assert all(each.speed.images_per_second > 0 for each in trained)
+
+
+def found_folder() -> Path:
     dataset = datasets.find(DATA)
     assert dataset
-    assert 0 < accuracy_by_hand(run, dataset.folder, print) < 0.5  # and refuses a network of another size
+    return dataset.folder
+
+
+@pytest.mark.real
+@pytest.mark.usefixtures("cifar10")
+def test_both_programs_train_and_are_judged_by_the_test_images(tmp_path: Path) -> None:
+    plan = planned_accuracy(Namespace(epochs=0.005, rounds=1, threads=1))  # two steps
+    ours, handwritten = measure_accuracy(plan, found_folder(), Store(tmp_path))  # refuses networks of unequal size
+    assert [round(accuracy * 10_000) / 10_000 for accuracy in (*ours, *handwritten)] == [*ours, *handwritten]
+    assert all(0.05 < accuracy < 0.3 for accuracy in (*ours, *handwritten))

@@ -48,6 +48,7 @@ def test_suite_without_further_keys_has_the_documented_defaults(suite_file: Writ
         evaluate=None,
         lr_rule="none",
         input=(),
+        parameter_device="cpu",
         lr=None,
         seed=1,
         cores_per_device=None,
@@ -72,6 +73,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         evaluate = "end"
         lr_rule = "sqrt"
         input = "level1"
+        parameter_device = "device"
         lr = 0.2
         seed = 5
         cores_per_device = 2
@@ -92,6 +94,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         evaluate="end",
         lr_rule="sqrt",
         input=("level1",),
+        parameter_device="device",
         lr=0.2,
         seed=5,
         cores_per_device=2,

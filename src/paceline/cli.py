@@ -80,7 +80,9 @@ class Choices:
     seed: str | None = None
     "For weights, data and the order of runs."
     update: str | None = None
-    "How replicas agree: replicated."
+    "How devices agree: replicated, parameter_server, independent."
+    parameter_device: str | None = None
+    "Where a parameter server keeps its copy: cpu (the host) or device (the first one)."
     data: str | None = None
     "Where images come from: fake:device, fake:host, fake:python or cifar10."
     input: str | None = None

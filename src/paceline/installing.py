@@ -53,7 +53,7 @@ def make_environment(name: str, folder: Path, requirements: str) -> Path:
 
 
 def _constraints(requirements: str) -> str:
-    """Pins of tools that pip builds packages with: old source packages need old ones, also in pip's own build places."""
+    """Pins of the tools that packages are built with: old ones need old tools, also in the places where pip builds."""
     return "".join(f"{line}\n" for line in requirements.split() if line.startswith(BUILD_TOOLS))
 
 

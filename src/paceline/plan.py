@@ -24,7 +24,7 @@ from paceline.workloads import fingerprint, known_workload
 from paceline.workloads.definition import Workload
 from paceline_worker.protocol import Job
 
-UPDATES = ("replicated",)
+UPDATES = ("replicated", "parameter_server", "independent")
 FAKE_SOURCES = ("fake:device", "fake:host", "fake:python")
 SOURCES = (*FAKE_SOURCES, *datasets.KNOWN)
 LEARNING_RATE_RULES: dict[str, Callable[[float], float]] = {"none": lambda _: 1.0, "linear": float, "sqrt": math.sqrt}
@@ -52,6 +52,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     oversubscribed: bool
     input: str = ""  # what is done to real images
     evaluate: str = "never"
+    parameter_device: str = ""  # where a parameter server keeps its copy
 
     @property
     def device_set(self) -> DeviceSet:
@@ -179,6 +180,7 @@ def _cell(  # noqa: PLR0913, PLR0917 - the axes of the matrix
         oversubscribed=devices.kind == "cpu" and devices.count * cores_per_device > len(machine.cores),
         input=given,
         evaluate=evaluate if given else "never",
+        parameter_device=suite.parameter_device if update == "parameter_server" else "",
     )
 
 
@@ -275,6 +277,7 @@ def make_job(run: Run) -> Job:
         block_steps=max(1, math.ceil(cell.steps / BLOCKS)),
         patience_seconds=min(run.timeout_seconds, PATIENCE_SECONDS),
         epoch_images=workload.images_per_epoch,
+        parameter_device=cell.parameter_device or "cpu",
         evaluate=cell.evaluate,
         count_correct=bool(cell.input),
         dataset=str(folder_of(known(cell.data))) if cell.input else "",

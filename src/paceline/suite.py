@@ -22,6 +22,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     framework: Names = ("torch", "jax")
     devices: Names = ("1xcpu",)
     update: Names = ("replicated",)
+    parameter_device: Literal["cpu", "device"] = "cpu"  # where a parameter server keeps its copy
     data: Names = ("fake:device",)
     input: Names = ()  # what is done to real images; default: the workload's first
     precision: Names = ("float32",)

@@ -39,7 +39,13 @@ class Backend(ABC):
 
     @abstractmethod
     def train_step(self, batch: Batch) -> None:
-        """Take one optimiser step on a device batch; may return before the devices have done it."""
+        """Take one optimiser step on a device batch; may return before the devices have done it.
+
+        How the devices agree is the job's update. `replicated`: each has all weights and optimiser state, and gradients
+        are averaged over all devices by an all-reduce. `parameter_server`: one copy of the weights, with the only
+        optimiser state, takes the mean of all gradients and sends its new weights to all devices. `independent`:
+        nothing is exchanged, and each device trains weights of its own on its own images.
+        """
 
     @abstractmethod
     def set_learning_rate(self, rate: float) -> None:
@@ -79,7 +85,10 @@ class Backend(ABC):
 
     @abstractmethod
     def read_weights(self) -> Weights:
-        """All arrays in the neutral layout; running statistics averaged over the devices of all ranks."""
+        """All arrays in the neutral layout; running statistics averaged over the devices of all ranks.
+
+        If the devices are independent, those of this process's first device.
+        """
 
     @abstractmethod
     def write_weights(self, weights: Weights) -> None:

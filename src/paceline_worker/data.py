@@ -40,9 +40,10 @@ class Source:
 def fake_batch(job: Job, place: Place, index: int) -> Arrays:
     """This rank's part of the fake batch with this index; the whole batch is the same for any number of ranks."""
     height_width_channels = next(node["size"] for node in job.graph["nodes"] if node["op"] == "Input")
-    stream = np.random.RandomState([job.seed, index])  # a frozen stream: every NumPy makes the same images
-    images = stream.uniform(-1, 1, (job.batch_size, *height_width_channels)).astype(np.float32)
-    labels = stream.randint(0, job.classes, job.batch_size).astype(np.int64)
+    # Frozen streams: every NumPy makes the same, and a smaller batch is the beginning of a larger one.
+    pixels, classes = (np.random.RandomState([job.seed, index, part]) for part in range(2))
+    images = pixels.uniform(-1, 1, (job.batch_size, *height_width_channels)).astype(np.float32)
+    labels = classes.randint(0, job.classes, job.batch_size).astype(np.int64)
     return np.ascontiguousarray(images[place.images]), labels[place.images]
 
 

@@ -51,6 +51,7 @@ def train(backend: Backend, job: Job, place: Place, weights: Weights) -> Dict[st
         return found  # they were for this step; further ones would repeat what is known without them
     found["losses"] = np.array(take_steps(backend, job, place, weights, len(job.rates)))
     found["correct"] = np.array(backend.correct())
+    found.update(prefixed("final", backend.read_weights()))
     backend.merge_statistics()
     found["evaluation"] = backend.predict(device_batch(backend, job, place, 0))
     found["losses again"] = np.array(take_steps(backend, job, place, weights, 2))  # the second would show old momentum

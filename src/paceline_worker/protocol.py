@@ -52,7 +52,7 @@ class Job:
     devices: Tuple[str, ...]  # "cpu:0", "cuda:1", …: they train together
     cores: Tuple[Tuple[int, ...], ...]  # processor cores of each device
     shares: Tuple[int, ...]  # images of each step that each device gets
-    update: str  # replicated, …
+    update: str  # how the devices agree: replicated, parameter_server, independent
     data: str  # fake:device, fake:host, fake:python, or the name of a data set
     precision: str
     seed: int
@@ -61,6 +61,7 @@ class Job:
     block_steps: int  # steps between two readings of the clock
     patience_seconds: float  # how long a rank waits for the others
     epoch_images: int  # how many images a pass over the training data is
+    parameter_device: str = "cpu"  # where a parameter server keeps its copy: "cpu", the host, or the first "device"
     dataset: str = ""  # the folder of real images
     pipeline: Dict[str, Any] = field(default_factory=dict)  # Pipeline.to_json(): what is done to them
     evaluate: str = "never"  # on all test images: after each "epoch", at the "end"

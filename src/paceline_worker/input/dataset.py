@@ -33,7 +33,7 @@ class Dataset:
         """Give back the pages that were read, which the system still has: they are no cost of a framework."""
         for images in (self.train_images, self.test_images):
             if isinstance(images.base, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
-                images.base._mmap.madvise(mmap.MADV_DONTNEED)
+                images.base._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]  # NumPy tells no other way
 
 
 def labelled(folder: Path, part: str) -> tuple[Array, Array]:

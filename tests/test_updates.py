@@ -1,0 +1,95 @@
+"""How devices agree: whatever the mode and the framework, two devices do what one with the whole batch does."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from paceline.frameworks import all_frameworks, find
+from paceline.probing import Arrays, probe, reference_probe
+from paceline_worker.graph import Conv, Dense, Flatten, Graph, Input, MaxPool, Relu
+from paceline_worker.protocol import Job, Recipe
+
+AGREEING = ("replicated", "parameter_server")
+pytestmark = pytest.mark.real
+
+
+def plain_network() -> Graph:
+    """Without batch normalisation, which depends on how images are divided."""
+    graph = Graph()
+    features = graph.add(
+        "conv", Conv(6, (3, 3), padding=(1, 1, 1, 1), bias=True), graph.add("images", Input((8, 8, 3)))
+    )
+    pooled = graph.add("pool", MaxPool((2, 2), (2, 2)), graph.add("relu", Relu(), features))
+    return graph.lose(graph.add("logits", Dense(4), graph.add("flat", Flatten(), pooled)))
+
+
+def job(devices: int, images: int, update: str = "replicated", parameter_device: str = "cpu") -> Job:
+    return Job(
+        framework="",
+        mode="",
+        graph=plain_network().to_json(),
+        classes=4,
+        recipe=Recipe(learning_rate=0.1, momentum=0.9, weight_decay=1e-2),
+        devices=tuple(f"cpu:{index}" for index in range(devices)),
+        cores=tuple((index,) for index in range(devices)),
+        shares=(images // devices,) * devices,
+        update=update,
+        parameter_device=parameter_device,
+        data="fake:device",
+        precision="float32",
+        seed=5,
+        steps=5,
+        warmup=0,
+        block_steps=5,
+        patience_seconds=60.0,
+        epoch_images=1000,
+        rates=(0.1, 0.1, 0.1, 0.05, 0.05),
+    )
+
+
+@cache
+def one_device(images: int) -> Arrays:
+    return reference_probe(job(1, images), print).arrays
+
+
+def offering(*updates: str) -> list[tuple[str, str]]:
+    """Frameworks that train on several devices, each with every mode of these that it has."""
+    rows = [row for row in all_frameworks().values() if not row.hidden and row.max_devices != 1]
+    return [(row.name, update) for row in rows for update in updates if update in row.updates]
+
+
+def weights(arrays: Arrays) -> Arrays:
+    return {name: array for name, array in arrays.items() if name.startswith("final/")}
+
+
+def assert_equal(found: Arrays, expected: Arrays) -> None:
+    assert set(weights(found)) == set(weights(expected)) != set()
+    for name, array in weights(expected).items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize(("framework", "update"), offering(*AGREEING))
+@pytest.mark.parametrize("parameter_device", ["cpu", "device"])
+def test_two_devices_train_as_one_with_the_whole_batch(framework: str, update: str, parameter_device: str) -> None:
+    if (update, parameter_device) == ("replicated", "device"):
+        pytest.skip("only a parameter server has a place of its own")
+    found = probe(find(framework), job(2, 16, update, parameter_device), print)
+    assert found.failure is None, found.outcome.log_end
+    assert_equal(found.arrays, one_device(16))
+    np.testing.assert_allclose(found.arrays["losses"], one_device(16)["losses"], rtol=1e-4)
+
+
+@pytest.mark.parametrize(("framework", "update"), offering("independent"))
+def test_independent_device_trains_as_if_it_were_alone(framework: str, update: str) -> None:
+    """The first of two has the first half of the batch, and nothing of the second."""
+    found = probe(find(framework), job(2, 16, update), print)
+    assert found.failure is None, found.outcome.log_end
+    assert_equal(found.arrays, one_device(8))
+
+
+def test_there_is_something_to_compare() -> None:
+    assert len(offering(*AGREEING)) >= 8
+    assert offering("independent")
