@@ -57,12 +57,18 @@ def trained(images: int, seconds: float) -> list[AnyEvent]:
 
 
 def save_plan(
-    store: Store, wanted: Mapping[Cell, Sequence[str]], *, skips: Mapping[Cell, str] | None = None, suite: str = "made"
+    store: Store,
+    wanted: Mapping[Cell, Sequence[str]],
+    *,
+    skips: Mapping[Cell, str] | None = None,
+    suite: str = "made",
+    interval_target: float | None = None,
 ) -> None:
     """A plan that wants runs with these keys for each cell."""
     runs = [Run(cell, repeat, key, 60.0) for cell, keys in wanted.items() for repeat, key in enumerate(keys)]
     skipped = tuple(Skip(cell, reason) for cell, reason in (skips or {}).items())
-    plan = Plan(Suite(name=suite, workload=("cifar10-conv",)), (*wanted, *(skips or {})), skipped, tuple(runs))
+    settings = Suite(name=suite, workload=("cifar10-conv",), interval_target=interval_target)
+    plan = Plan(settings, (*wanted, *(skips or {})), skipped, tuple(runs))
     store.save_plan(plan, "paceline run made.toml")
 
 

@@ -49,7 +49,7 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
             ["cifar10-conv", "--data", "cifar"],
             "Unknown data source 'cifar'. Did you mean 'cifar10'? Known: fake:device, fake:host,",
         ),
-        (["cifar10-conv", "--update", "none"], "Unknown update 'none'. Known: replicated."),
+        (["cifar10-conv", "--update", "none"], "Unknown update 'none'. Known: replicated, parameter_server, independent."),
         (["cifar10-conv", "--precision", "int8"], "Unknown precision 'int8'. Known: float32, bfloat16."),
         (["nowhere.toml"], "Cannot read the suite nowhere.toml: No such file or directory."),
         (["cifar10-conv", "nowhere.toml"], "Give workloads or one suite file, not both"),
@@ -206,3 +206,20 @@ def test_every_command_explains_itself(paceline: CommandLine) -> None:
         ).stdout
         assert f"Usage: paceline {command}" in shown
         assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_noisy_cells_get_more_rounds_until_the_budget_ends(paceline: CommandLine) -> None:
+    """No machine is so quiet that three runs differ by less than a millionth."""
+    flags = ("--framework", "fake", "--steps", "20", "--warmup", "1", "--repeats", "3")
+    ended = paceline("run", "cifar10-conv", *flags, "--interval-target", "0.000001", "--budget", "4")
+    assert ended.returncode == 0, ended.stderr
+    (row,) = paceline.rows()
+    assert row["repeats"] > 3
+    assert row["status"] == "noisy"
+
+
+def test_cell_that_is_known_well_enough_gets_no_more_rounds(paceline: CommandLine) -> None:
+    flags = ("--framework", "fake", "--steps", "20", "--warmup", "1", "--repeats", "3")
+    ended = paceline("run", "cifar10-conv", *flags, "--interval-target", "0.9")
+    assert ended.returncode == 0, ended.stderr
+    assert [(row["repeats"], row["status"]) for row in paceline.rows()] == [(3, "ok")]

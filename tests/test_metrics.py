@@ -418,3 +418,13 @@ def test_time_to_target_is_the_median_and_none_if_most_runs_never_got_there(
     (row,) = table_rows(store, {}, target)
     assert (row.target, row.runs_at_target) == (target, runs)
     assert (row.seconds_to_target, row.images_to_target) == (seconds, images)
+
+
+def test_target_of_the_plan_decides_what_is_noisy(store: Store) -> None:
+    for target, status in ((None, "ok"), (0.03, "noisy"), (0.2, "ok")):
+        save_plan(store, {CELL: ["a", "b"]}, interval_target=target)
+        for key, seconds in (("a", 10.0), ("b", 10.5)):
+            if not store.done(count_failed=True) >= {key}:
+                save_run(store, record(f"run-{key}", key), [trained(1000, seconds)])
+        (row,) = table_rows(store, {})
+        assert row.status == status

@@ -49,6 +49,8 @@ def test_suite_without_further_keys_has_the_documented_defaults(suite_file: Writ
         lr_rule="none",
         input=(),
         parameter_device="cpu",
+        interval_target=None,
+        budget=600.0,
         lr=None,
         seed=1,
         cores_per_device=None,
@@ -74,6 +76,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         lr_rule = "sqrt"
         input = "level1"
         parameter_device = "device"
+        interval_target = 0.03
+        budget = 60.0
         lr = 0.2
         seed = 5
         cores_per_device = 2
@@ -95,6 +99,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         lr_rule="sqrt",
         input=("level1",),
         parameter_device="device",
+        interval_target=0.03,
+        budget=60.0,
         lr=0.2,
         seed=5,
         cores_per_device=2,
@@ -168,6 +174,8 @@ def test_wrong_type_names_its_key(suite_file: WriteSuite, line: str, key: str) -
         ({"epochs": float("nan")}, "epochs is a number above 0"),
         ({"epochs": float("inf")}, "epochs is a number above 0"),
         ({"warmup": -1}, "warmup is a whole number from 0 up"),
+        ({"interval_target": 1.5}, "interval_target is a part of the median such as 0.03, above 0 and below 1"),
+        ({"budget": -1.0}, "budget is a number of seconds from 0 up"),
         ({"evaluate": "often"}, "evaluate: invalid enum value 'often'"),
         ({"lr_rule": "cubic"}, "lr_rule: invalid enum value 'cubic'"),
         ({"lr": 0.0}, "lr is a number above 0"),

@@ -93,6 +93,10 @@ class Choices:
     "Cores of a CPU device; default: all cores divided by the largest CPU set."
     repeats: str | None = None
     "Fresh processes per cell."
+    interval_target: str | None = None
+    "Add rounds for cells whose 95 % interval is wider than this part of the median, such as 0.03."
+    budget: str | None = None
+    "Seconds for those rounds; default: 600."
     timeout: str | None = None
     "Seconds after which a run is ended."
 

@@ -6,6 +6,7 @@ import itertools
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from paceline.metrics import table_rows
 from paceline.plan import Plan, Run, make_plan, too_many_devices
 from paceline.report.render import FORMATS
 from paceline.report.verdicts import FORMATS as VERDICT_FORMATS
+from paceline.rounds import further_rounds
 from paceline.runner import Tools, alone, execute
 from paceline.store import Store
 from paceline.suite import Suite, load_suite, make_suite
@@ -65,28 +67,35 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
 
 def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str) -> bool:
     """Measure what is missing and print the table; whether any cell failed."""
-    machine, store = this_machine(), Store(folder)
-    plan = make_plan(read_suite(what, settings), machine)
-    console = Console(stderr=True)
+    store, plan = Store(folder), make_plan(read_suite(what, settings), this_machine())
+    save = partial(store.save_plan, command=shlex.join(["paceline", *sys.argv[1:]]))
     with alone():
-        store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
-        todo = pending(plan, store, done)
-        if len(todo) < len(plan.runs):
-            console.print(f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done already", highlight=False)
-        with Progress(console, todo, store.seconds_of) as progress:
-            _install_missing(plan, progress)
-            for run in todo:
-                execute(run, Tools(store, machine, progress))
+        save(plan)
+        measure(plan, store, done)
+        for larger in further_rounds(plan, store, save):
+            measure(larger, store, "all")
     show_table(folder, {}, "text")
     return any(row.status == "failed" for row in table_rows(store, {}))
 
 
-def _install_missing(plan: Plan, progress: Progress) -> None:
+def measure(plan: Plan, store: Store, done: str) -> None:
+    """Carry out what is missing of a plan."""
+    console, todo = Console(stderr=True), pending(plan, store, done)
+    if len(todo) < len(plan.runs):
+        console.print(f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done already", highlight=False)
+    get_missing(plan, partial(console.print, markup=False, highlight=False, soft_wrap=True))
+    with Progress(console, todo, store.seconds_of) as progress:
+        tools = Tools(store, this_machine(), progress)
+        for run in todo:
+            execute(run, tools)
+
+
+def get_missing(plan: Plan, say: Callable[[str], None]) -> None:
     """All environments and data sets first: to get one between two runs would disturb the second."""
     for name in dict.fromkeys(run.cell.framework for run in plan.runs):
-        environments.ensure(find(name).framework, progress.say)
+        environments.ensure(find(name).framework, say)
     for name in dict.fromkeys(run.cell.data for run in plan.runs if run.cell.input):
-        datasets.ensure(name, progress.say)
+        datasets.ensure(name, say)
 
 
 def show_table(folder: Path, filters: Mapping[str, str | None], form: str, target: float | None = None) -> None:

@@ -18,7 +18,9 @@ def insert_plan(index: sqlite3.Connection, plan: PlanRecord) -> None:
     """All cells of a plan; nothing if it is there already, as after filling a new index."""
     if index.execute("SELECT 1 FROM plan WHERE id = ?", (plan.id,)).fetchone():
         return
-    index.execute("INSERT INTO plan VALUES (?, ?, ?)", (plan.id, plan.suite, plan.command))
+    index.execute(
+        "INSERT INTO plan VALUES (?, ?, ?, ?)", (plan.id, plan.suite, plan.command, plan.settings.interval_target)
+    )
     rows = [
         (plan.id, position, cell_id(cell), reason)
         for position, (cell, reason) in enumerate(zip(plan.cells, plan.reasons, strict=True))

@@ -15,7 +15,7 @@ import msgspec
 from paceline import certificates
 from paceline.cost import Cost
 from paceline.plan import Cell
-from paceline.stats import Estimate, estimate, ratio
+from paceline.stats import NOISY, Estimate, estimate, ratio
 from paceline.store import Store
 from paceline.workloads import all_workloads
 from paceline.workloads.definition import Workload
@@ -97,6 +97,7 @@ class Measured:
     cell: Cell
     skip_reason: str | None
     wanted: int
+    widest: float  # an interval that is a larger part of its median makes the cell noisy
     runs: list[sqlite3.Row]
 
     @property
@@ -137,11 +138,13 @@ def _cells(store: Store, plan_id: str, target: float | None) -> list[Measured]:
     wanted = store.query("SELECT position, COUNT(*) AS runs FROM plan_run WHERE plan_id = ? GROUP BY position", plan_id)
     counts = {row["position"]: row["runs"] for row in wanted}
     runs = store.query(RUNS, plan=plan_id, target=target)
+    widest = store.query("SELECT interval_target FROM plan WHERE id = ?", plan_id)[0]["interval_target"] or NOISY
     return [
         Measured(
             cell=msgspec.json.decode(row["cell"], type=Cell),
             skip_reason=row["reason"],
             wanted=counts.get(row["position"], 0),
+            widest=widest,
             runs=[run for run in runs if run["position"] == row["position"]],
         )
         for row in cells
@@ -214,7 +217,7 @@ def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
         return "failed", f"{which}{first['kind']} in {first['phase']}: {first['message']}"
     if len(one.runs) < one.wanted:
         return "not run", f"{len(one.runs)} of {one.wanted} runs are done; the same command goes on"
-    return ("noisy" if speed and speed.noisy else "ok"), None
+    return ("noisy" if speed and speed.wider_than(one.widest) else "ok"), None
 
 
 def _scaling(one: Measured, among: list[Measured]) -> Estimate | None:

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -237,6 +237,13 @@ def too_many_devices(framework: Framework, count: int) -> str | None:
     if most is None or count <= most:
         return None
     return f"{framework.name} trains on at most {most} device{'s' if most > 1 else ''}"
+
+
+def another_round(plan: Plan, cells: Collection[Cell], machine: Machine) -> Plan:
+    """The plan with one more run of each of these cells, all in one round."""
+    repeat = 1 + max(run.repeat for run in plan.runs)
+    more = _round([cell for cell in plan.cells if cell in cells], repeat, plan.suite, machine)
+    return replace(plan, runs=(*plan.runs, *more))
 
 
 def _round(cells: list[Cell], repeat: int, suite: Suite, machine: Machine) -> list[Run]:

@@ -41,6 +41,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     python_version: str
     paceline_version: str
     worker_code: str
+    data_checksum: str = ""  # of real images
     commands: tuple[tuple[str, ...], ...] = ()
     environment: dict[str, str] = {}
     started: float

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
-from paceline import environments
+from paceline import datasets, environments
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.events import AnyEvent
@@ -86,6 +86,7 @@ def _folder(run: Run, environment: Environment, tools: Tools) -> Iterator[tuple[
         python_version=environment.python_version,
         paceline_version=version("paceline"),
         worker_code=code_hash(framework.name),
+        data_checksum=datasets.KNOWN[run.cell.data].checksum if run.cell.input else "",
         commands=tuple(command.arguments for command in starts),
         environment=starts[0].environment,
         started=time.time(),

@@ -3,7 +3,8 @@
 CREATE TABLE plan (
     id       TEXT PRIMARY KEY,   -- sortable by time
     suite    TEXT NOT NULL,
-    command  TEXT NOT NULL
+    command  TEXT NOT NULL,
+    interval_target REAL         -- a cell whose interval is wider is noisy; NULL is the usual limit
 );
 
 CREATE TABLE plan_cell (         -- every cell of a plan, in the order of its table

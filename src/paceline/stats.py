@@ -20,9 +20,9 @@ class Estimate(msgspec.Struct, frozen=True):
     low: float | None = None
     high: float | None = None
 
-    @property
-    def noisy(self) -> bool:
-        return self.low is not None and self.high is not None and self.high - self.low > NOISY * self.median
+    def wider_than(self, part: float) -> bool:
+        """Whether the interval is wider than this part of the median."""
+        return self.low is not None and self.high is not None and self.high - self.low > part * self.median
 
 
 def estimate(values: Sequence[float]) -> Estimate | None:

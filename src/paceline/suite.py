@@ -37,6 +37,8 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seed: int = 1
     cores_per_device: int | None = None  # default: all cores divided by the largest CPU set of the plan
     repeats: int = 5
+    interval_target: float | None = None  # add rounds until the interval is no wider than this part of the median
+    budget: float = 600.0  # seconds for those rounds
     timeout: float = 1800.0  # seconds for one run
 
 
@@ -107,5 +109,9 @@ LIMITS: dict[str, Callable[[Suite], Any]] = {
         s.cores_per_device is not None and s.cores_per_device < 1
     ),
     "repeats is a whole number from 1 up.": lambda s: s.repeats < 1,
+    "interval_target is a part of the median such as 0.03, above 0 and below 1.": lambda s: (
+        s.interval_target is not None and not 0 < s.interval_target < 1
+    ),
+    "budget is a number of seconds from 0 up.": lambda s: not 0 <= s.budget < float("inf"),
     "timeout is a number of seconds above 0.": lambda s: not 0 < s.timeout < float("inf"),
 }

@@ -1,0 +1,32 @@
+"""More rounds for cells that are not known well enough, for as long as the budget lasts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from paceline.machine import this_machine
+from paceline.metrics import table_rows
+from paceline.plan import Cell, Plan, another_round
+from paceline.store import Store
+
+
+def further_rounds(plan: Plan, store: Store, save: Callable[[Plan], None]) -> Iterator[Plan]:
+    """Plans with one round more each; they end when no cell is noisy or the time is over."""
+    if plan.suite.interval_target is None:
+        return
+    deadline = time.monotonic() + plan.suite.budget
+    while time.monotonic() < deadline and (cells := noisy_cells(plan, store)):
+        plan = another_round(plan, cells, this_machine())
+        save(plan)
+        yield plan
+
+
+def noisy_cells(plan: Plan, store: Store) -> set[Cell]:
+    """A single run has no interval at all, which is not knowing it well either."""
+    rows = table_rows(store, {})
+    return {
+        cell
+        for cell, row in zip(plan.cells, rows, strict=True)
+        if row.status == "noisy" or (row.status == "ok" and row.repeats == 1)
+    }
