@@ -21,6 +21,8 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
     ("words", "message"),
     [
         (["cifar10-convv"], "Unknown workload 'cifar10-convv'. Did you mean 'cifar10-conv'? Known: cifar10-conv, "),
+        (["cifar10-conv", "--scale", "0"], "--scale 0: give numbers of devices from 1 up, such as 1,2,4."),
+        (["cifar10-conv", "--scale", "2", "--devices", "1xcpu"], "Give --devices or --scale, not both."),
         ([], "the command line: name at least one workload; `paceline list workloads` shows them."),
         (
             ["cifar10-conv", "--framework", "tourch"],
@@ -49,7 +51,10 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
             ["cifar10-conv", "--data", "cifar"],
             "Unknown data source 'cifar'. Did you mean 'cifar10'? Known: fake:device, fake:host,",
         ),
-        (["cifar10-conv", "--update", "none"], "Unknown update 'none'. Known: replicated, parameter_server, independent."),
+        (
+            ["cifar10-conv", "--update", "none"],
+            "Unknown update 'none'. Known: replicated, parameter_server, independent.",
+        ),
         (["cifar10-conv", "--precision", "int8"], "Unknown precision 'int8'. Known: float32, bfloat16."),
         (["nowhere.toml"], "Cannot read the suite nowhere.toml: No such file or directory."),
         (["cifar10-conv", "nowhere.toml"], "Give workloads or one suite file, not both"),
@@ -223,3 +228,9 @@ def test_cell_that_is_known_well_enough_gets_no_more_rounds(paceline: CommandLin
     ended = paceline("run", "cifar10-conv", *flags, "--interval-target", "0.9")
     assert ended.returncode == 0, ended.stderr
     assert [(row["repeats"], row["status"]) for row in paceline.rows()] == [(3, "ok")]
+
+
+def test_scale_is_short_for_growing_sets(paceline: CommandLine) -> None:
+    shown = paceline("plan", "cifar10-conv", "--framework", "fake", "--scale", "1,2,4", "--repeats", "1")
+    assert shown.returncode == 0, shown.stderr
+    assert [line.split()[2] for line in shown.stdout.splitlines()[:3]] == ["1xcpu", "2xcpu", "4xcpu"]

@@ -61,6 +61,8 @@ class Choices:
     "Device sets, such as 1xcpu,2xcpu or cuda:0,cuda:0+cuda:2."
     gpus: str | None = None
     "Short for one set of GPUs: 0,2 is --devices cuda:0+cuda:2."
+    scale: str | None = None
+    "Short for sets of growing size: 1,2,4 is --devices 1xcpu,2xcpu,4xcpu, or xcuda where there are GPUs."
     batch_size: str | None = None
     "Images of a step on all devices together (strong scaling)."
     batch_per_device: str | None = None
@@ -105,11 +107,24 @@ class Choices:
         from paceline.suite import FIELDS, LISTS
 
         given = {key: value for key, value in vars(self).items() if value is not None}
+        ways = [key for key in ("devices", "gpus", "scale") if key in given]
+        if len(ways) > 1:
+            raise UserError(f"Give {' or '.join(f'--{way}' for way in ways)}, not both.")
         if "gpus" in given:
-            if "devices" in given:
-                raise UserError("Give --devices or --gpus, not both.")
             given["devices"] = "+".join(f"cuda:{index}" for index in given.pop("gpus").split(","))
+        if "scale" in given:
+            given["devices"] = _growing_sets(given.pop("scale"))
         return {key: _parse(key, value, FIELDS[key], key in LISTS) for key, value in given.items()}
+
+
+def _growing_sets(text: str) -> str:
+    from paceline.machine import this_machine
+
+    counts = text.split(",")
+    if not all(count.isdecimal() and int(count) > 0 for count in counts):
+        raise UserError(f"--scale {text}: give numbers of devices from 1 up, such as 1,2,4.")
+    kind = "cuda" if this_machine().gpus else "cpu"
+    return ",".join(f"{count}x{kind}" for count in counts)
 
 
 def _parse(key: str, text: str, kind: Any, several: bool) -> Any:

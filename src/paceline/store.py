@@ -10,6 +10,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,7 @@ class Store:
         index.execute(f"PRAGMA user_version = {zlib.crc32(_schema().encode()) >> 1}")  # its text is its version
 
 
+@cache  # as it was when this process began, even if Paceline is upgraded while it runs
 def _schema() -> str:
     return (files("paceline") / "schema.sql").read_text(encoding="utf-8")
 
