@@ -22,6 +22,10 @@ with warnings.catch_warnings():
     import mxnet as mx
 
 Arrays = Dict[str, Any]  # NDArrays of one device
+EXCHANGES = {
+    "replicated": "kvstore {} adds gradients up, an optimiser on each device",
+    "parameter_server": "kvstore {} with the optimiser in it",
+}
 
 
 class Nesterov(keras.optimizers.SGD):
@@ -38,10 +42,14 @@ class Nesterov(keras.optimizers.SGD):
 
 class FrameworkBackend(Backend):
     _rate: float
+    _first: List[Weights]  # of each device, what its running statistics start from
 
     def __init__(self, job: Job, place: Place) -> None:
         self._job, self._place = job, place
         warnings.simplefilter("ignore")  # Keras 2.2 warns in every step of what has changed since
+        os.environ["MXNET_UPDATE_ON_KVSTORE"] = str(int(job.update == "parameter_server"))  # its own switch
+        everyone = list(range(len(place.devices)))
+        self._groups = [[index] for index in everyone] if job.update == "independent" else [everyone]
         self._contexts = [mx.cpu(int(name.split(":")[1])) for name in place.devices]
         mx.random.seed(job.seed)  # for dropout; the weights come from outside
         for context in self._contexts:
@@ -52,9 +60,17 @@ class FrameworkBackend(Backend):
             "versions": {"keras-mxnet": keras.__version__, "mxnet": mx.__version__, "numpy": np.__version__},
             "threads": int(os.environ["OMP_NUM_THREADS"]),
             "layout": keras.backend.image_data_format(),
-            "exchange": "kvstore device" if len(self._contexts) > 1 else None,
+            "exchange": EXCHANGES[self._job.update].format(self._store) if self._store else None,
             "devices": [str(context) for context in self._contexts],
         }
+
+    @property
+    def _store(self) -> Optional[str]:
+        """MXNet's name for what joins the devices, which also says where gradients are added up."""
+        if len(self._groups[0]) == 1:
+            return None
+        on_host = (self._job.update, self._job.parameter_device) == ("parameter_server", "cpu")
+        return "local" if on_host else "device"
 
     def build(self, graph: g.Graph, weights: Weights) -> None:
         self._graph, self._parameters = graph, graph.parameters()
@@ -85,7 +101,7 @@ class FrameworkBackend(Backend):
             lr=recipe.learning_rate,
             momentum=recipe.momentum,
             wd=recipe.weight_decay,  # MXNet's own: a Keras regularizer would be part of the loss
-            rescale_grad=1 / len(self._contexts),  # MXNet adds the gradients of its devices up; we want their mean
+            rescale_grad=1 / len(self._groups[0]),  # MXNet adds the gradients of its devices up; we want their mean
         )
         decayed = {self._names[name]: float(self._parameters[name].role in recipe.decayed) for name in self._trained}
         optimizer.set_wd_mult(decayed)
@@ -124,7 +140,7 @@ class FrameworkBackend(Backend):
         if rate == self._rate:
             return
         module = self._model._module._buckets["train"]
-        updater = module._updater or module._kvstore._updater  # with several devices the optimiser is in the store
+        updater = module._updater or module._kvstore._updater  # a parameter server's is in the store
         for velocity in updater.states.values():
             if velocity is not None:  # as it is without momentum
                 velocity[:] = velocity * (rate / self._rate)  # MXNet's is a sum of steps
@@ -146,10 +162,10 @@ class FrameworkBackend(Backend):
         return ready
 
     def merge_statistics(self) -> None:
-        self._first = {name: self._averaged(name) for name in self._running}
+        means = [self._averaged(self._running, group) for group in self._groups]
+        self._first = [mean for group, mean in zip(self._groups, means) for _ in group]
         self._steps = 0
-        means = {self._names[name]: mx.nd.array(array) for name, array in self._first.items()}
-        self._restore([means] * len(self._contexts))
+        self._restore([{self._names[name]: mx.nd.array(array) for name, array in own.items()} for own in self._first])
 
     def predict(self, batch: Batch) -> Array:
         outputs = self._model.predict_on_batch(batch[0])
@@ -180,10 +196,8 @@ class FrameworkBackend(Backend):
         kept = self._kept()
         self._model._module.forward_backward(bound)
         self._restore(kept)
-        return {
-            name: self._mean(name, [own.grad_dict[self._names[name]].asnumpy() for own in self._executors])
-            for name in self._trained
-        }
+        asked = [self._executors[device].grad_dict for device in self._groups[0]]
+        return {name: self._mean(name, [own[self._names[name]].asnumpy() for own in asked]) for name in self._trained}
 
     def _settle(self) -> None:
         """Wait, before running statistics are touched: they change in a backward pass, and the engine does not know."""
@@ -205,11 +219,11 @@ class FrameworkBackend(Backend):
         return builder.to_neutral(self._parameters[name].role, np.mean(arrays, axis=0))
 
     def read_weights(self) -> Weights:
-        return {name: self._averaged(name) for name in self._parameters}
+        return self._averaged(list(self._parameters), self._groups[0])
 
-    def _averaged(self, name: str) -> Array:
+    def _averaged(self, names: List[str], group: List[int]) -> Weights:
         self._settle()
-        return self._mean(name, [self._read(name, device) for device in range(len(self._contexts))])
+        return {name: self._mean(name, [self._read(name, device) for device in group]) for name in names}
 
     def _read(self, name: str, device: int) -> Array:
         """One device's array; MXNet's running variance is biased, and put right where the graph wants the other."""
@@ -220,7 +234,7 @@ class FrameworkBackend(Backend):
         if self._parameters[name].role != "variance" or not layer.op.unbiased_running_variance:
             return array
         count = self._place.shares[device] * int(np.prod(layer.shape[:-1]))
-        start = self._first[name] * layer.op.decay**self._steps
+        start = self._first[device][name] * layer.op.decay**self._steps
         return start + count / (count - 1) * (array - start)
 
     def write_weights(self, weights: Weights) -> None:
@@ -233,8 +247,11 @@ class FrameworkBackend(Backend):
         module = self._model._module
         module.set_params(native, running, allow_missing=True)
         self._model.optimizer = self._new_optimizer()
-        module.init_optimizer(kvstore="device", optimizer=self._model.optimizer, force_init=True)
-        self._first, self._steps, self._rate = weights, 0, self._job.recipe.learning_rate
+        # By its name, MXNet would not let a store on the host change large weights.
+        store = mx.kv.create(self._store) if self._store else None
+        module.init_optimizer(kvstore=store, optimizer=self._model.optimizer, force_init=True)
+        self._first = [weights] * len(self._contexts)
+        self._steps, self._rate = 0, self._job.recipe.learning_rate
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         return None

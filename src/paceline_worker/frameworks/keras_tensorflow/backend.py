@@ -54,6 +54,7 @@ class FrameworkBackend(KerasBackend):
             "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),
             "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "1",
             "strategy": type(self._strategy).__name__ if self._strategy else None,
+            "exchange": "all-reduce" if self._strategy else "none",
             "devices": self._devices,
         }
 

@@ -1,11 +1,11 @@
-"""MXNet: a bound executor for each device, driven by its asynchronous engine; a key-value store joins the devices."""
+"""MXNet: a bound executor for each device, driven by its asynchronous engine."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # its imports are older than this Python
@@ -14,7 +14,7 @@ import numpy as np
 
 from paceline_worker import graph as g
 from paceline_worker.contract import Backend, Batch
-from paceline_worker.frameworks.mxnet import builder
+from paceline_worker.frameworks.mxnet import builder, exchange
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
@@ -47,21 +47,12 @@ class Replica:
         return (mx.nd.argmax(self.executor.outputs[1], axis=1) == labels).sum()
 
 
-class Nesterov(mx.optimizer.NAG):
-    """MXNet's own changes a weight in place and then takes that, not the weight before, into the velocity's decay."""
-
-    def _update_impl(self, index: int, weight: Any, grad: Any, state: Any, multi_precision: bool = False) -> None:
-        self._update_count(index)
-        settings = {"momentum": self.momentum, "rescale_grad": self.rescale_grad}
-        changed = mx.nd.nag_mom_update(weight, grad, state, lr=self.lr, wd=self._get_wd(index), **settings)
-        changed.copyto(weight)
-
-
 class FrameworkBackend(Backend):
     def __init__(self, job: Job, place: Place) -> None:
         self._job, self._place = job, place
         names = [name.split(":") for name in place.devices]
         self._contexts = [CONTEXTS[kind](int(index)) for kind, index in names]
+        self._groups = exchange.groups(job.update, len(names))  # devices that train the same weights
         self._unbiased = names[0][0] == "cuda"  # the running variance that cuDNN keeps; the processor's is biased
         mx.random.seed(job.seed)  # for dropout; the weights come from outside
         for context in self._contexts:
@@ -72,7 +63,7 @@ class FrameworkBackend(Backend):
             "versions": {"mxnet": mx.__version__, "numpy": np.__version__},
             "threads": int(os.environ["OMP_NUM_THREADS"]),
             "layout": "NCHW",
-            "exchange": "kvstore device" if len(self._contexts) > 1 else None,
+            "exchange": exchange.mechanism(self._job, len(self._contexts)),
             "onednn": mx.runtime.Features().is_enabled("MKLDNN"),
             "devices": [str(context) for context in self._contexts],
         }
@@ -87,7 +78,6 @@ class FrameworkBackend(Backend):
         ]
         self._gradients = [[replica.gradients[name] for replica in self._replicas] for name in self._trained]
         self._weights = [[replica.weights[name] for replica in self._replicas] for name in self._trained]
-        self._keys = list(range(len(self._trained)))
         self._losses: List[List[Any]] = []
         self._correct: List[List[Any]] = []
         self.write_weights(weights)
@@ -108,23 +98,16 @@ class FrameworkBackend(Backend):
 
     def _new_optimizer(self) -> Any:
         recipe = self._job.recipe
-        kind = Nesterov if recipe.nesterov and recipe.momentum else mx.optimizer.SGD
+        kind = exchange.Nesterov if recipe.nesterov and recipe.momentum else mx.optimizer.SGD
         optimizer = kind(
             learning_rate=recipe.learning_rate,
             momentum=recipe.momentum,
             wd=recipe.weight_decay,
-            rescale_grad=1 / len(self._replicas),  # the store adds gradients up; we want their mean
+            rescale_grad=1 / len(self._groups[0]),  # a store adds gradients up; we want their mean
         )
         roles = [self._parameters[name].role for name in self._trained]
         optimizer.set_wd_mult({index: float(role in recipe.decayed) for index, role in enumerate(roles)})
         return optimizer
-
-    def _new_store(self) -> Any:
-        """Adds up gradients on the devices, changes the weights once and gives them to all."""
-        store = mx.kv.create("device")
-        store.init(self._keys, [own[0] for own in self._weights])
-        store._set_updater(self._updater)  # as `set_optimizer` does, but with our updater: its velocity is rescaled
-        return store
 
     def to_host(self, images: Array, labels: Array) -> Batch:
         channels_first = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
@@ -141,28 +124,17 @@ class FrameworkBackend(Backend):
 
     def train_step(self, batch: Batch) -> None:
         self._differentiate(batch)
-        self._update()
+        self._exchange.update()
         self._steps += 1
         self._losses.append([replica.executor.outputs[0].copy() for replica in self._replicas])
         if self._job.count_correct:
             self._correct.append([own.count_correct(labels) for own, (_, labels) in zip(self._replicas, batch)])
         if len(self._losses) % AHEAD == 0 and len(self._losses) > AHEAD:
-            self._losses[-1 - AHEAD][0].wait_to_read()  # the steps since then keep the devices busy meanwhile
-
-    def _update(self) -> None:
-        if self._store is None:
-            self._updater(self._keys, [own[0] for own in self._gradients], [own[0] for own in self._weights])
-        else:
-            self._store.push(self._keys, self._gradients)
-            self._store.pull(self._keys, self._weights)
+            for loss in self._losses[-1 - AHEAD]:
+                loss.wait_to_read()  # the steps since then keep the devices busy meanwhile
 
     def set_learning_rate(self, rate: float) -> None:
-        if rate == self._optimizer.learning_rate:
-            return
-        for velocity in self._updater.states.values():
-            if velocity is not None:  # as it is without momentum
-                velocity[:] = velocity * (rate / self._optimizer.learning_rate)  # MXNet's is a sum of steps
-        self._optimizer.set_learning_rate(rate)
+        self._exchange.set_learning_rate(rate)
 
     def synchronize(self) -> None:
         mx.nd.waitall()
@@ -179,9 +151,10 @@ class FrameworkBackend(Backend):
         return ready
 
     def merge_statistics(self) -> None:
-        self._first = {name: self._averaged(name) for name in self._replicas[0].running}
+        means = [self._averaged(list(self._replicas[0].running), group) for group in self._groups]
         self._steps = 0
-        self._write(self._first)
+        for group, mean in zip(self._groups, means):
+            self._write(mean, group)
 
     def predict(self, batch: Batch) -> Array:
         mx.nd.waitall()  # the mode is the executor's: steps still in its queue would be done as if for inference
@@ -207,7 +180,7 @@ class FrameworkBackend(Backend):
         self._differentiate(batch)
         self._restore(kept)
         return {
-            name: self._mean(name, [replica.gradients[name].asnumpy() for replica in self._replicas])
+            name: self._mean(name, [self._replicas[index].gradients[name].asnumpy() for index in self._groups[0]])
             for name in self._trained
         }
 
@@ -230,11 +203,11 @@ class FrameworkBackend(Backend):
         return builder.to_neutral(self._parameters[name].role, np.mean(arrays, axis=0))
 
     def read_weights(self) -> Weights:
-        return {name: self._averaged(name) for name in self._parameters}
+        return self._averaged(list(self._parameters), self._groups[0])
 
-    def _averaged(self, name: str) -> Array:
+    def _averaged(self, names: List[str], group: List[int]) -> Weights:
         self._settle()
-        return self._mean(name, [self._read(name, index) for index in range(len(self._replicas))])
+        return {name: self._mean(name, [self._read(name, index) for index in group]) for name in names}
 
     def _read(self, name: str, index: int) -> Array:
         """One device's array; its running variance is as biased as the graph wants it."""
@@ -244,23 +217,23 @@ class FrameworkBackend(Backend):
             return array
         count = self._place.shares[index] * int(np.prod(layer.shape[:-1]))
         factor = (count - 1) / count if self._unbiased else count / (count - 1)
-        start = self._first[name] * layer.op.decay**self._steps
+        start = self._first[index][name] * layer.op.decay**self._steps
         return start + factor * (array - start)
 
     def write_weights(self, weights: Weights) -> None:
-        self._write(weights)
-        self._first, self._steps = weights, 0
-        self._optimizer = self._new_optimizer()
-        self._updater = mx.optimizer.get_updater(self._optimizer)
-        self._store = self._new_store() if len(self._replicas) > 1 else None
+        self._first: Dict[int, Weights] = {}
+        self._steps = 0
+        self._write(weights, range(len(self._replicas)))
+        self._exchange = exchange.new_exchange(self._job, self._new_optimizer(), self._gradients, self._weights)
 
-    def _write(self, weights: Weights) -> None:
+    def _write(self, weights: Weights, devices: Iterable[int]) -> None:
         self._settle()
-        for name, array in weights.items():
-            native = builder.from_neutral(self._parameters[name].role, array)
-            for replica in self._replicas:
+        for index in devices:
+            self._first[index] = weights  # what its running statistics start from
+            for name, array in weights.items():
+                native = builder.from_neutral(self._parameters[name].role, array)
                 # By a copy inside MXNet: NumPy cannot write to an array that oneDNN has brought into its own layout.
-                mx.nd.array(native).copyto(replica.all_weights[name])
+                mx.nd.array(native).copyto(self._replicas[index].all_weights[name])
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         return None

@@ -1,4 +1,4 @@
-"""TensorFlow: one process for all devices, replicated by MirroredStrategy, and a whole step in one tf.function."""
+"""TensorFlow: one process for all devices, under a strategy of its own, and a whole step in one tf.function."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ import tensorflow as tf
 
 from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.tensorflow.builder import Tensors, forward
+from paceline_worker.frameworks.tensorflow.exchange import exchange_for
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
-
-# Each device keeps its own running statistics; who reads them from outside a step gets their mean.
-PER_DEVICE = {
-    "synchronization": tf.VariableSynchronization.ON_READ,
-    "aggregation": tf.VariableAggregation.MEAN,
-}
 
 
 class FrameworkBackend(Backend):
@@ -31,10 +26,8 @@ class FrameworkBackend(Backend):
         self._set_threads()
         self._divide_devices()
         self._names = [name.replace("cuda", "gpu") for name in place.devices]
-        one = len(self._names) == 1
-        self._strategy = (
-            tf.distribute.OneDeviceStrategy(*self._names) if one else tf.distribute.MirroredStrategy(self._names)
-        )
+        self._exchange = exchange_for(job, self._names)
+        self._strategy = self._exchange.strategy
 
     def _set_threads(self) -> None:
         """Both pools are shared by all CPU devices."""
@@ -64,6 +57,7 @@ class FrameworkBackend(Backend):
             "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "1",
             "xla": self._job.mode == "xla",
             "strategy": type(self._strategy).__name__,
+            "exchange": self._exchange.name,
             "devices": [device.name for device in tf.config.list_logical_devices()],
         }
 
@@ -72,7 +66,7 @@ class FrameworkBackend(Backend):
         with self._strategy.scope():
             self._variables = {name: self._variable(name, weights[name]) for name in self._parameters}
             self._velocity = {
-                name: tf.Variable(tf.zeros_like(weights[name]), trainable=False)
+                name: tf.Variable(tf.zeros_like(weights[name]), trainable=False, **self._exchange.trained)
                 for name in self._of("trainable")
                 if self._job.recipe.momentum
             }
@@ -86,8 +80,9 @@ class FrameworkBackend(Backend):
         self._infer = self._compiled(lambda images: infer(self._read(), images))
 
     def _variable(self, name: str, value: Array) -> Any:
-        kind = self._parameters[name].kind
-        return tf.Variable(value, trainable=kind == "trainable", **(PER_DEVICE if kind == "running" else {}))
+        running = self._parameters[name].kind == "running"
+        settings = self._exchange.running if running else self._exchange.trained
+        return tf.Variable(value, trainable=False, **settings)  # gradients are of what a step has read, see _trace
 
     def _of(self, kind: str) -> List[str]:
         return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
@@ -129,22 +124,21 @@ class FrameworkBackend(Backend):
     def _look(self, images: Any, labels: Any) -> Tuple[Tensors, Tensors]:
         """Layer outputs of one device, and gradients from the same pass."""
         _, gradients, _, values = self._part(self._trace)(self._read(), images, labels)
-        return values, self._averaged(gradients)
-
-    def _averaged(self, gradients: Tensors) -> Tensors:
-        if len(self._names) == 1:
-            return gradients
-        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
+        return values, self._exchange.mean(gradients)
 
     def _train(self, images: Any, labels: Any) -> Tensors:
         """One optimiser step on one device."""
         report, gradients, running = self._differentiate(self._read(), images, labels)
+        self._exchange.step(self._apply, gradients, running)
+        return report
+
+    def _apply(self, gradients: Tensors, running: Tensors) -> None:
+        """Change the variables of one device, or the only ones."""
         rate = tf.convert_to_tensor(self._rate)  # read once for all
-        for name, gradient in self._averaged(gradients).items():
+        for name, gradient in gradients.items():
             self._update(name, gradient, rate)
         for name, value in running.items():
             self._variables[name].assign(value)
-        return report
 
     def _update(self, name: str, gradient: Any, rate: Any) -> None:
         """The recipe's rule in one kernel, Nesterov's form included: the rate stands outside of the velocity."""
@@ -207,6 +201,8 @@ class FrameworkBackend(Backend):
         return ready
 
     def merge_statistics(self) -> None:
+        if self._job.update == "independent":
+            return
         for name in self._of("running"):
             variable = self._variables[name]
             variable.assign(tf.convert_to_tensor(variable))  # read from outside a step, it is the mean

@@ -19,7 +19,11 @@ from tensorpack.tfutils.gradproc import GradientProcessor  # noqa: E402
 from tensorpack.tfutils.optimizer import apply_grad_processors  # noqa: E402
 from tensorpack.tfutils.sesscreate import NewSessionCreator  # noqa: E402
 from tensorpack.tfutils.tower import get_current_tower_context  # noqa: E402
-from tensorpack.train import SimpleTrainer, SyncMultiGPUTrainerReplicated  # noqa: E402
+from tensorpack.train import (  # noqa: E402
+    SimpleTrainer,
+    SyncMultiGPUTrainerParameterServer,
+    SyncMultiGPUTrainerReplicated,
+)
 
 from paceline_worker.contract import Backend, Batch  # noqa: E402
 from paceline_worker.frameworks.tensorpack import builder  # noqa: E402
@@ -30,6 +34,11 @@ from paceline_worker.weights import Array, Weights  # noqa: E402
 
 v1 = tf.compat.v1
 Pairs = List[Tuple[tf.Tensor, tf.Variable]]  # gradients and what they are for
+
+EXCHANGES = {  # what Tensorpack's trainers do, for the record
+    "replicated": "averages made on the devices in turn",
+    "parameter_server": "variables shared by all towers, each on one of the devices",
+}
 
 
 class FrameworkBackend(Backend):
@@ -53,12 +62,17 @@ class FrameworkBackend(Backend):
             "inter_op_threads": self._config.inter_op_parallelism_threads,
             "layout": "NHWC",
             "trainer": type(self._new_trainer()).__name__,
+            "exchange": EXCHANGES[self._job.update] if len(self._indices) > 1 else "none",
             "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "1",
         }
 
     def _new_trainer(self) -> Any:
         if len(self._indices) == 1:
             return SimpleTrainer()
+        if self._job.update == "parameter_server":
+            # On TensorFlow 2 both spread the variables over the towers' devices: here, that is host memory.
+            place = {"cpu": "cpu", "device": "gpu"}[self._job.parameter_device]
+            return SyncMultiGPUTrainerParameterServer(self._indices, ps_device=place)
         return SyncMultiGPUTrainerReplicated(self._indices, mode="gpu")  # averages are made on the devices in turn
 
     def build(self, graph: Graph, weights: Weights) -> None:
@@ -107,8 +121,8 @@ class FrameworkBackend(Backend):
 
     def _start(self) -> None:
         """Make the session as Tensorpack's own main loop does, up to its first step."""
-        updates = [update for tower in self._towers for update in tower.updates(self._names("running"))]
-        self._trainer.train_op = tf.group(self._trainer.train_op, *updates)
+        moved = builder.statistics_moved(self._towers, self._names("running"))
+        self._trainer.train_op = tf.group(self._trainer.train_op, *moved)
         reported = {"loss": tf.add_n([tower.cost for tower in self._towers]) / len(self._towers)}
         if self._job.count_correct:
             reported["correct"] = tf.add_n([tower.correct for tower in self._towers])
@@ -253,8 +267,14 @@ def towers_on(kind: str) -> Iterator[None]:
     """Let towers that Tensorpack wants on /gpu:0, /gpu:1, … be built on /cpu:0, /cpu:1, … instead."""
     plain = v1.device
 
+    def renamed(name: str) -> str:
+        return name.replace("/gpu:", "/cpu:").replace("/device:GPU:", "/device:CPU:") if kind == "cpu" else name
+
     def moved(device: Any) -> Any:
-        return plain(device.replace("/gpu:", "/cpu:") if kind == "cpu" and isinstance(device, str) else device)
+        """A name, or a function that gives one for each operation."""
+        if callable(device):
+            return plain(lambda operation: renamed(device(operation)))
+        return plain(renamed(device) if isinstance(device, str) else device)
 
     with mock.patch.object(tf, "device", moved), mock.patch.object(v1, "device", moved):
         yield

@@ -50,7 +50,7 @@ def conv(op: g.Conv, name: str, images: tf.Tensor) -> tf.Tensor:
 
 
 def batch_norm(op: g.BatchNorm, name: str, values: tf.Tensor) -> tf.Tensor:
-    # Tensorpack would move the statistics of its first tower only, so all are skipped here: see Tower.updates.
+    # Tensorpack would move the statistics of its first tower only, so all are skipped here: see statistics_moved.
     settings = {"momentum": op.decay, "epsilon": op.epsilon, "scale": op.trained_gamma}
     return BatchNorm(name, values, ema_update="skip", **settings)
 
@@ -104,10 +104,22 @@ class Tower:
     cost: tf.Tensor
     correct: tf.Tensor  # how many images it gets right; computed only in a step that asks for it
 
-    def updates(self, running: List[str]) -> List[tf.Operation]:
-        """The operations that move the running statistics: each batch norm makes them, whoever may run them."""
-        readers = [reader for name in running for reader in self.variables[name].op.outputs[0].consumers()]
-        return [reader for reader in readers if reader.type == "AssignSub"]
+
+def statistics_moved(towers: List[Tower], running: List[str]) -> List[tf.Operation]:
+    """The operations that move the running statistics: each batch norm makes them, whoever may run them.
+
+    Those of a variable that all towers share are made one, which moves it by their mean.
+    """
+    variables = {tower.variables[name].name: tower.variables[name] for tower in towers for name in running}
+    return [moved(variable) for variable in variables.values()]
+
+
+def moved(variable: tf.Variable) -> tf.Operation:
+    made = [reader for reader in variable.op.outputs[0].consumers() if reader.type == "AssignSub"]
+    if len(made) == 1:
+        return made[0]
+    with v1.device(variable.device):
+        return v1.assign_sub(variable, tf.add_n([operation.inputs[1] for operation in made]) / len(made)).op
 
 
 def build(graph: g.Graph, images: tf.Tensor, labels: tf.Tensor) -> Tower:
@@ -159,7 +171,8 @@ class Held:
 
     def _tensors(self) -> List[tf.Tensor]:
         """Inputs of the tower that is being built: on its own device, or on the host and copied in each step."""
-        with v1.device("/cpu:0" if self._on_host else ""):  # an empty name leaves them with their tower
+        tower = v1.no_op().device  # where it computes; a parameter server has other places for variables
+        with v1.device("/cpu:0" if self._on_host else tower):
             variables = [
                 v1.Variable(
                     tf.zeros(spec.shape, spec.dtype), trainable=False, collections=[v1.GraphKeys.LOCAL_VARIABLES]
