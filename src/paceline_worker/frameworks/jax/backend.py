@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import jax
 import jax.numpy as jnp
 import jaxlib
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
 from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.jax.builder import Arrays, Pass, forward
+from paceline_worker.frameworks.jax.exchange import (
+    AXIS,
+    EVERY,
+    SHARD,
+    ParameterServer,
+    State,
+    packed,
+    placed,
+    update_of,
+    with_row,
+)
 from paceline_worker.graph import Dropout, Graph
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
-
-AXIS = "devices"
-
-
-class State(NamedTuple):
-    """What a step replaces; the old arrays give their memory to the new ones."""
-
-    trained: Arrays
-    velocity: Arrays
-    running: Arrays  # with a leading axis: one row for each device
 
 
 class Fixed(NamedTuple):
@@ -38,7 +38,7 @@ class Fixed(NamedTuple):
     rate: jax.Array
 
 
-EVERY, SHARD = PartitionSpec(), PartitionSpec(AXIS)
+Results = Tuple[jax.Array, ...]  # the loss and, where they are counted, the images that were right
 
 
 class FrameworkBackend(Backend):
@@ -65,12 +65,14 @@ class FrameworkBackend(Backend):
         self._devices = [found[index] for index in indices]
         self._mesh = jax.sharding.Mesh(np.array(self._devices), (AXIS,))
         self._dtype = jnp.dtype(job.precision)
+        self._update = update_of(job)
 
     def settings(self) -> Dict[str, Any]:
         return {
             "versions": {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "numpy": np.__version__},
             "threads": self._place.threads,
             "layout": "NHWC",
+            "exchange": self._update.mechanism,
             "xla_flags": os.environ.get("XLA_FLAGS", "").strip(),
             "devices": [str(device) for device in self._devices],
         }
@@ -80,9 +82,20 @@ class FrameworkBackend(Backend):
         self._random = any(isinstance(node.op, Dropout) for node in graph.nodes.values())
         self._losses: List[jax.Array] = []
         self._correct: List[jax.Array] = []
+        self._server = self._new_server(weights) if self._job.update == "parameter_server" and self._count > 1 else None
         self.write_weights(weights)
-        self._step = self._compiled(self._train, (State(EVERY, EVERY, SHARD), EVERY), donate=(0,))
-        self._inspect = self._compiled(self._differentiate, (EVERY, SHARD, EVERY, SHARD))
+        update = self._update
+        if self._server is None:
+            self._step = self._compiled(self._train, (update.state, update.results), donate=(0,))
+        else:
+            self._step = self._compiled(self._prepare, (SHARD, SHARD, SHARD))
+        self._inspect = self._compiled(self._look, (update.results, SHARD))
+        self._predict = self._compiled(self._judge, SHARD)
+
+    def _new_server(self, weights: Weights) -> ParameterServer:
+        home = self._devices[0] if self._job.parameter_device == "device" else jax.devices("cpu")[0]
+        shapes = {name: weights[name] for name in self._names("trainable")}
+        return ParameterServer(home, self._mesh, shapes, self._updated)
 
     def _names(self, kind: str) -> List[str]:
         return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
@@ -92,56 +105,71 @@ class FrameworkBackend(Backend):
         return len(self._devices)
 
     def _compiled(self, function: Any, outputs: Any, donate: Tuple[int, ...] = ()) -> Any:
-        """One program for all devices: each works on its shard of the batch, with running statistics of its own."""
+        """One program for all devices: each works on its shard of the batch, with what is its own of the state."""
         if self._count == 1:
             return jax.jit(function, donate_argnums=donate)
-        inputs = (State(EVERY, EVERY, SHARD), EVERY, SHARD, SHARD)
+        inputs = (self._update.state, EVERY, SHARD, SHARD)
         sharded = jax.shard_map(function, mesh=self._mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
         return jax.jit(sharded, donate_argnums=donate)
 
-    def _forward(self, trained: Arrays, state: State, fixed: Fixed, images: jax.Array) -> Tuple[Arrays, Arrays]:
-        """What every layer of this device gives, and its running statistics after that."""
-        running = {name: value[0] for name, value in state.running.items()}
-        weights = {**trained, **running, **fixed.frozen}
-        return forward(self._graph, weights, images, Pass(True, self._dtype, fixed.key))
-
     def _differentiate(
-        self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array
-    ) -> Tuple[Arrays, Arrays, Tuple[jax.Array, ...], Arrays]:
-        """Gradients and results, averaged over the devices; running statistics and layer outputs of this device.
-
-        Results are the loss and, where they are counted, the images that were right.
-        """
+        self, own: State, fixed: Fixed, images: jax.Array, labels: jax.Array
+    ) -> Tuple[Arrays, Arrays, Results, Arrays]:
+        """Gradients, running statistics, results and layer outputs of this device; replicas average all they can."""
 
         def loss_of(trained: Arrays) -> Tuple[jax.Array, Tuple[Arrays, Arrays]]:
-            values, running = self._forward(trained, state, fixed, images)
+            weights = {**trained, **own.running, **fixed.frozen}
+            values, running = forward(self._graph, weights, images, Pass(True, self._dtype, fixed.key))
             terms = [weight * cross_entropy(values[name], labels).mean() for name, weight in self._graph.losses.items()]
             return sum(terms[1:], terms[0]), (values, running)
 
-        (loss, (values, running)), gradient = jax.value_and_grad(loss_of, has_aux=True)(state.trained)
-        results = (loss, self._correct_share(values, labels)) if self._job.count_correct else (loss,)
-        if self._count > 1:  # all in one: XLA makes it a single exchange, and two may wait for each other for ever
+        (loss, (values, running)), gradient = jax.value_and_grad(loss_of, has_aux=True)(own.trained)
+        results: Results = (loss, self._correct_share(values, labels)) if self._job.count_correct else (loss,)
+        if self._count > 1 and self._update.results == EVERY:
+            # All in one: XLA makes it a single exchange, and two may wait for each other for ever.
             gradient, results = jax.lax.pmean((gradient, results), AXIS)
-        return gradient, {name: value[None] for name, value in running.items()}, results, values
+        return gradient, running, results, values
 
-    def _train(
-        self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array
-    ) -> Tuple[State, Tuple[jax.Array, ...]]:
+    def _train(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Tuple[State, Results]:
         """One optimiser step; XLA leaves out the layer outputs, which nobody reads here."""
-        gradient, running, results, _ = self._differentiate(state, fixed, images, labels)
-        recipe, velocity = self._job.recipe, state.velocity
-        for name, weight in state.trained.items():
+        own = self._update.own(state)
+        gradient, running, results, _ = self._differentiate(own, fixed, images, labels)
+        trained, velocity = self._updated(own.trained, own.velocity, gradient, fixed.rate)
+        after = self._update.stacked(State(trained, velocity, running))
+        return after, with_row(self._update.results, results)
+
+    def _prepare(
+        self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array
+    ) -> Tuple[jax.Array, Arrays, Results]:
+        """What a device does of a step whose optimiser is elsewhere."""
+        gradient, running, results, _ = self._differentiate(self._update.own(state), fixed, images, labels)
+        return with_row(SHARD, (packed(gradient), running, results))
+
+    def _look(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Tuple[Arrays, Arrays]:
+        gradient, _, _, values = self._differentiate(self._update.own(state), fixed, images, labels)
+        return with_row(self._update.results, gradient), values
+
+    def _judge(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> jax.Array:
+        """Logits with the running statistics."""
+        own = self._update.own(state)
+        weights = {**own.trained, **own.running, **fixed.frozen}
+        outputs, _ = forward(self._graph, weights, images, Pass(False, self._dtype, None))
+        return outputs[self._graph.prediction]
+
+    def _updated(self, trained: Arrays, velocity: Arrays, gradient: Arrays, rate: jax.Array) -> Tuple[Arrays, Arrays]:
+        """Weights and velocity after a step."""
+        recipe = self._job.recipe
+        for name, weight in trained.items():
             if recipe.weight_decay and self._parameters[name].role in recipe.decayed:
                 gradient[name] = gradient[name] + recipe.weight_decay * weight
         if recipe.momentum:
             velocity = jax.tree.map(lambda v, g: recipe.momentum * v + g, velocity, gradient)
             ahead = jax.tree.map(lambda v, g: recipe.momentum * v + g, velocity, gradient)
             gradient = ahead if recipe.nesterov else velocity
-        trained = jax.tree.map(lambda w, g: w - fixed.rate * g, state.trained, gradient)
-        return State(trained, velocity, running), results
+        return jax.tree.map(lambda w, g: w - rate * g, trained, gradient), velocity
 
     def _correct_share(self, values: Arrays, labels: jax.Array) -> jax.Array:
-        """Times the number of devices: their mean is the sum."""
+        """Times the number of devices: the mean of all is the sum."""
         correct = (values[self._graph.prediction].argmax(-1) == labels).sum()
         return self._count * correct.astype(jnp.float32)
 
@@ -153,7 +181,11 @@ class FrameworkBackend(Backend):
         return jax.device_put(batch, NamedSharding(self._mesh, SHARD))
 
     def train_step(self, batch: Batch) -> None:
-        self._state, (loss, *correct) = self._step(self._state, self._fixed(), *batch)
+        if self._server is None:
+            self._state, (loss, *correct) = self._step(self._state, self._fixed(), *batch)
+        else:
+            gradients, running, (loss, *correct) = self._step(self._state, self._fixed(), *batch)
+            self._state = State(self._server.step(gradients), {}, running)
         self._losses.append(loss)
         self._correct += correct
 
@@ -165,60 +197,62 @@ class FrameworkBackend(Backend):
 
     def set_learning_rate(self, rate: float) -> None:
         self._rate = jax.device_put(np.float32(rate), NamedSharding(self._mesh, EVERY))
+        if self._server is not None:
+            self._server.set_learning_rate(rate)
 
     def synchronize(self) -> None:
         jax.block_until_ready((self._state, self._losses))
 
     def losses(self) -> List[float]:
         losses, self._losses = self._losses, []
-        return [float(loss) for loss in losses]
+        return [float(np.array(loss).mean()) for loss in losses]
 
     def correct(self) -> List[int]:
         correct, self._correct = self._correct, []
-        return [round(float(count)) for count in correct]
+        return [round(float(np.array(count).mean())) for count in correct]
 
     def agree(self, ready: bool) -> bool:
         return ready
 
     def merge_statistics(self) -> None:
-        means = {name: np.array(value).mean(0) for name, value in self._state.running.items()}
-        self._state = self._state._replace(running=self._for_each_device(means))
+        if not self._update.independent:
+            self._state = self._state._replace(running=placed(SHARD, self._mesh, self._joined(self._state.running)))
+
+    def _joined(self, rows: Arrays) -> Weights:
+        """The mean of all devices, or what the first has where each is on its own."""
+        first = self._update.independent
+        return {name: value[0] if first else value.mean(0) for name, value in as_numpy(rows).items()}
 
     def predict(self, batch: Batch) -> Array:
-        running = {name: value[0] for name, value in self._state.running.items()}
-        weights = {**self._state.trained, **running, **self._frozen}
-        return np.array(prediction(self._graph, self._dtype, weights, batch[0]), dtype=np.float32)
+        fixed = Fixed(self._frozen, None, self._rate)  # nothing is dropped
+        return np.array(self._predict(self._state, fixed, *batch), dtype=np.float32)
 
     def outputs(self, batch: Batch) -> Weights:
-        _, _, _, values = self._inspect(self._state, self._fixed(), *batch)
+        _, values = self._inspect(self._state, self._fixed(), *batch)
         return {name: np.array(value, dtype=np.float32) for name, value in values.items()}
 
     def gradients(self, batch: Batch) -> Weights:
-        gradients, *_ = self._inspect(self._state, self._fixed(), *batch)
-        return {name: np.array(value) for name, value in gradients.items()}
-
-    def _arrays(self) -> Arrays:
-        """Everything, with running statistics averaged over the devices."""
-        running = {name: value.mean(0) for name, value in self._state.running.items()}
-        return {**self._state.trained, **running, **self._frozen}
+        found, _ = self._inspect(self._state, self._fixed(), *batch)
+        return self._joined(found) if self._update.results == SHARD else as_numpy(found)
 
     def read_weights(self) -> Weights:
-        arrays = self._arrays()
+        trained = self._joined(self._state.trained) if self._update.independent else self._state.trained
+        arrays = {**trained, **self._joined(self._state.running), **self._frozen}
         return {name: np.array(arrays[name]) for name in self._parameters}
 
     def write_weights(self, weights: Weights) -> None:
-        every = NamedSharding(self._mesh, EVERY)
-        trained = {name: weights[name] for name in self._names("trainable")}
+        trained, running, frozen = (
+            {name: weights[name] for name in self._names(kind)} for kind in ("trainable", "running", "frozen")
+        )
         velocity = {name: np.zeros_like(value) for name, value in trained.items() if self._job.recipe.momentum}
-        running = self._for_each_device({name: weights[name] for name in self._names("running")})
-        self._state = State(jax.device_put(trained, every), jax.device_put(velocity, every), running)
-        self._frozen = jax.device_put({name: weights[name] for name in self._names("frozen")}, every)
+        if self._server is None:
+            initial = State(trained, velocity, running)
+            self._state = State(*(placed(spec, self._mesh, part) for spec, part in zip(self._update.state, initial)))
+        else:
+            self._state = State(self._server.start(trained, velocity), {}, placed(SHARD, self._mesh, running))
+        self._frozen = placed(EVERY, self._mesh, frozen)
         self._key = jax.random.key(self._job.seed)
         self.set_learning_rate(self._job.recipe.learning_rate)
-
-    def _for_each_device(self, arrays: Weights) -> Arrays:
-        rows = {name: np.stack([value] * self._count) for name, value in arrays.items()}
-        return jax.device_put(rows, NamedSharding(self._mesh, SHARD))
 
     def peak_memory_bytes(self) -> Optional[List[int]]:
         known = [device.memory_stats() for device in self._devices]
@@ -228,14 +262,11 @@ class FrameworkBackend(Backend):
         jax.clear_caches()
 
 
+def as_numpy(arrays: Arrays) -> Weights:
+    return {name: np.array(value) for name, value in arrays.items()}
+
+
 def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
     """Loss of each image."""
     logits = logits.astype(jnp.float32)
     return jax.nn.logsumexp(logits, axis=-1) - jnp.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def prediction(graph: Graph, dtype: Any, weights: Arrays, images: jax.Array) -> jax.Array:
-    """Logits with the running statistics."""
-    outputs, _ = forward(graph, weights, images, Pass(False, dtype, None))
-    return outputs[graph.prediction]

@@ -1,4 +1,4 @@
-"""PyTorch: one process per device, eager or compiled, gradients exchanged by DistributedDataParallel."""
+"""PyTorch: one process per device, eager or compiled."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, ContextManager, Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
-from torch import distributed, nn
+from torch import distributed
 from torch.nn.functional import cross_entropy
-from torch.nn.parallel import DistributedDataParallel
 
 from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.torch import builder
+from paceline_worker.frameworks.torch.exchange import Tensors, exchange_of, transport
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
@@ -33,8 +33,7 @@ class FrameworkBackend(Backend):
             torch.cuda.set_device(self._device)
             torch.zeros((), device=self._device)  # the driver's own memory is idle memory, not the network's
         if place.size > 1:
-            exchange = "nccl" if self._device.type == "cuda" else "gloo"
-            distributed.init_process_group(exchange, timeout=timedelta(seconds=job.patience_seconds))
+            distributed.init_process_group(transport(job), timeout=timedelta(seconds=job.patience_seconds))
 
     def settings(self) -> Dict[str, Any]:
         return {
@@ -42,7 +41,8 @@ class FrameworkBackend(Backend):
             "threads": torch.get_num_threads(),
             "layout": "channels_last",
             "optimizer": "SGD(fused=True)",
-            "exchange": distributed.get_backend() if self._place.size > 1 else None,
+            "exchange": exchange_of(self._job).mechanism,
+            "transport": transport(self._job) if self._place.size > 1 else None,
             "compiled": self._job.mode == "compile",
         }
 
@@ -53,28 +53,21 @@ class FrameworkBackend(Backend):
         self._running = [name for name, parameter in parameters.items() if parameter.kind == "running"]
         self._plain = builder.build(graph).to(self._device, memory_format=torch.channels_last)
         self._tensors = builder.tensors(graph, self._plain)
-        self._model: nn.Module = self._replicate(self._plain)
+        trained = {name: self._tensors[name] for name in self._trained}
+        self._exchange = exchange_of(self._job)(self._job, self._place, trained, self._new_optimizer)
+        self._model = self._exchange.join(self._plain)
         if self._job.mode == "compile":
             self._model = torch.compile(self._model)
         self._losses: List[torch.Tensor] = []
         self._correct: List[torch.Tensor] = []
         self.write_weights(weights)
 
-    def _replicate(self, model: nn.Module) -> nn.Module:
-        if self._place.size == 1:
-            return model
-        return DistributedDataParallel(
-            model,
-            forward_sync_buffers=False,  # each device keeps its own running statistics
-            gradient_as_bucket_view=True,
-        )
-
-    def _new_optimizer(self) -> torch.optim.Optimizer:
+    def _new_optimizer(self, weights: Tensors) -> torch.optim.Optimizer:
         recipe = self._job.recipe
-        decayed = [name for name in self._trained if self._roles[name] in recipe.decayed]
-        plain = [name for name in self._trained if name not in decayed]
+        decayed = [name for name in weights if self._roles[name] in recipe.decayed]
+        plain = [name for name in weights if name not in decayed]
         groups = [
-            {"params": [self._tensors[name] for name in names], "weight_decay": decay}
+            {"params": [weights[name] for name in names], "weight_decay": decay}
             for names, decay in ((decayed, recipe.weight_decay), (plain, 0.0))
             if names
         ]
@@ -106,15 +99,13 @@ class FrameworkBackend(Backend):
     def train_step(self, batch: Batch) -> None:
         loss, logits = self._loss(*batch)
         loss.backward()
-        self._optimizer.step()
-        self._optimizer.zero_grad()
+        self._exchange.step()
         self._losses.append(loss.detach())
         if self._job.count_correct:
             self._correct.append((logits.detach().argmax(1) == batch[1]).sum())
 
     def set_learning_rate(self, rate: float) -> None:
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
+        self._exchange.set_learning_rate(rate)
 
     def synchronize(self) -> None:
         if self._device.type == "cuda":
@@ -136,7 +127,7 @@ class FrameworkBackend(Backend):
         return bool(vote.item())
 
     def merge_statistics(self) -> None:
-        self._copy({name: self._averaged(self._tensors[name]) for name in self._running})
+        self._copy({name: self._exchange.averaged(self._tensors[name]) for name in self._running})
 
     def predict(self, batch: Batch) -> Array:
         self._plain.eval()
@@ -155,33 +146,27 @@ class FrameworkBackend(Backend):
     def gradients(self, batch: Batch) -> Weights:
         kept = self._kept()
         self._loss(*batch)[0].backward()
+        self._exchange.average_gradients()
         gradients = {name: builder.to_neutral(self._roles[name], self._tensors[name].grad) for name in self._trained}
-        self._optimizer.zero_grad()
+        self._exchange.forget_gradients()
         self._copy(kept)
         return gradients
 
-    def _kept(self) -> Dict[str, torch.Tensor]:
+    def _kept(self) -> Tensors:
         """Running statistics as they are: a forward pass moves them."""
         return {name: self._tensors[name].clone() for name in self._running}
 
     def read_weights(self) -> Weights:
-        averaged = {name: self._averaged(self._tensors[name]) for name in self._running}
+        averaged = {name: self._exchange.averaged(self._tensors[name]) for name in self._running}
         tensors = {**self._tensors, **averaged}
         return {name: builder.to_neutral(self._roles[name], tensor) for name, tensor in tensors.items()}
 
-    def _averaged(self, tensor: torch.Tensor) -> torch.Tensor:
-        if self._place.size == 1:
-            return tensor
-        total = tensor.clone()
-        distributed.all_reduce(total)
-        return total / self._place.size
-
     def write_weights(self, weights: Weights) -> None:
         self._copy({name: builder.from_neutral(self._roles[name], value) for name, value in weights.items()})
-        self._optimizer = self._new_optimizer()
+        self._exchange.restart()
 
     @torch.no_grad()
-    def _copy(self, values: Dict[str, torch.Tensor]) -> None:
+    def _copy(self, values: Tensors) -> None:
         for name, value in values.items():
             self._tensors[name].copy_(value)
 
