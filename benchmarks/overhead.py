@@ -54,17 +54,23 @@ Contest = tuple[Run, Case]  # ours, and beside what
 
 def main() -> int:
     try:
-        contests = contests_of(planned(arguments()))
+        options = arguments()
+        contests = contests_of(planned(options))
         with alone(), tempfile.TemporaryDirectory() as folder:
             duels = duel_targets(contests)
+            if options.duels_only:
+                return verdicts(duels)
             pairs, percents = measure(contests, Store(Path(folder)))
     except UserError as error:
         print(f"overhead: {error}", file=sys.stderr)
         return 1
-    targets = [*duels, *ratio_targets(pairs), *own_targets(percents)]
     show_speeds(pairs)
     show_speed_ups(pairs)
     show_losses(pairs)
+    return verdicts([*duels, *ratio_targets(pairs), *own_targets(percents)])
+
+
+def verdicts(targets: Sequence[Target]) -> int:
     for target in targets:
         print(verdict_line(target))
     return exit_code(targets)
@@ -76,6 +82,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=30, help=f"measured steps of a run, more than {WARMUP}")
     parser.add_argument("--framework", default=",".join(YARDSTICKS))
     parser.add_argument("--devices", default="1,2", help="numbers of CPU devices of one core each")
+    parser.add_argument("--duels-only", action="store_true", help="leave out the longer runs in fresh processes")
     return parser.parse_args()
 
 
