@@ -71,7 +71,7 @@ def until_target(row: Row, value: float | None) -> str:
 
 COLUMNS = (
     Column("framework", lambda row: row.framework, number=False),
-    Column("devices", lambda row: row.devices, number=False),
+    Column("devices", lambda row: row.devices, number=False, stacked="de-\nvices"),
     Column(
         "images/s",
         lambda row: number(row.images_per_second.median if row.images_per_second else None),
@@ -90,7 +90,7 @@ COLUMNS = (
 
 ACCURACY_COLUMNS = (
     Column("framework", lambda row: row.framework, number=False),
-    Column("devices", lambda row: row.devices, number=False),
+    Column("devices", lambda row: row.devices, number=False, stacked="de-\nvices"),
     Column("batch", batch, number=False),
     Column("training accuracy", lambda row: accuracy(row.train_accuracy), stacked="training\naccuracy"),
     Column("test accuracy", lambda row: accuracy(row.test_accuracy), stacked="test\naccuracy"),

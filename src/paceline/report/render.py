@@ -49,7 +49,10 @@ def grid(rows: list[Row], columns: Columns, fold: Callable[[str], str]) -> Table
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0, show_edge=False)
     for column in columns:
         table.add_column(
-            column.stacked or column.heading, justify="right" if column.number else "left", overflow="fold"
+            column.stacked or column.heading,
+            justify="right" if column.number else "left",
+            overflow="fold",
+            no_wrap=column.heading == "framework",  # a name in two parts is no name
         )
     for row in rows:
         table.add_row(*(fold(column.text(row)) for column in columns))
