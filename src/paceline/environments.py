@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import importlib.metadata
 import json
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
@@ -20,6 +19,7 @@ from paceline.frameworks import Framework
 from paceline.home import environments_folder
 from paceline.installing import make_environment
 from paceline.launchers import worker_environment
+from paceline.locks import exclusive
 from paceline.machine import nvidia
 from paceline.worker_code import deploy
 
@@ -185,16 +185,6 @@ def _packages(sites: list[str]) -> dict[str, str]:
     return {str(distribution.metadata["Name"]): distribution.version for distribution in found}
 
 
-@contextlib.contextmanager
-def _lock(framework: Framework) -> Iterator[None]:
+def _lock(framework: Framework) -> AbstractContextManager[None]:
     """Two installations of one framework must not meet."""
-    try:
-        environments_folder().mkdir(parents=True, exist_ok=True)
-        handle = (environments_folder() / f"{framework.name}.lock").open("w")
-    except OSError as error:
-        raise UserError(
-            f"Cannot write {environments_folder()}: {error.strerror}. Set PACELINE_HOME to another place."
-        ) from None
-    with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    return exclusive(environments_folder() / f"{framework.name}.lock")

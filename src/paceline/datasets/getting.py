@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from paceline.datasets.prepared import Dataset, check, data_folder, find, folder
 from paceline.datasets.reading import read
 from paceline.datasets.spec import Array, Say, Source, Spec
 from paceline.errors import UserError
+from paceline.locks import exclusive
 
 Fetched = tuple[dict[str, Array], str]  # the arrays, and where they are from
 
@@ -101,20 +102,7 @@ def _scratch(spec: Spec) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def _alone(spec: Spec, say: Say) -> Iterator[None]:
+def _alone(spec: Spec, say: Say) -> AbstractContextManager[None]:
     """Two that get one data set must not meet: the second waits."""
-    try:
-        data_folder().mkdir(parents=True, exist_ok=True)
-        handle = (data_folder() / f"{spec.name}.lock").open("w")
-    except OSError as error:
-        raise UserError(
-            f"Cannot write {data_folder()}: {error.strerror}. Set PACELINE_HOME to another place."
-        ) from None
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"Another process is getting {spec.name}; waiting for it.")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    waiting = f"Another process is getting {spec.name}; waiting for it."
+    return exclusive(data_folder() / f"{spec.name}.lock", lambda: say(waiting))
