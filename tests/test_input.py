@@ -17,8 +17,10 @@ from paceline_worker.input import colour, geometry, pipeline, pixels, warp
 from paceline_worker.input.batches import EvaluationBatches, TrainingBatches
 from paceline_worker.input.dataset import Dataset
 from paceline_worker.input.draws import Draws, splitmix
-from paceline_worker.input.order import ENDINGS, Order, part
+from paceline_worker.input.order import ENDINGS, Order
 from paceline_worker.input.pipeline import INCEPTION, KERAS, MXNET_LEVELS, SCALED, WHITENED, Pipeline, mxnet
+from paceline_worker.place import find_place
+from tests.made_jobs import job
 
 READY = {"SCALED": SCALED, "WHITENED": WHITENED, "KERAS": KERAS, "INCEPTION": INCEPTION} | {
     f"MXNET_LEVELS[{level}]": ready for level, ready in MXNET_LEVELS.items()
@@ -134,9 +136,15 @@ def test_shuffling_depends_on_seed_and_epoch_alone(ending: str) -> None:
     assert first_epoch(batch=20, seed=1) != sorted(first_epoch(batch=20, seed=1)) == list(range(60))
 
 
-def test_shares_are_slices_one_after_the_other() -> None:
+def part(shares: tuple[int, ...], rank: int) -> slice:
+    """A rank's images of the batch, as its place says."""
+    devices = len(shares)
+    work = job(shares=shares, devices=("cpu:0",) * devices, cores=((0,),) * devices)
+    return find_place(work, {"RANK": str(rank), "WORLD_SIZE": str(devices)}).images
+
+
+def test_ranks_take_slices_one_after_the_other() -> None:
     assert [part((43, 43, 42), rank) for rank in range(3)] == [slice(0, 43), slice(43, 86), slice(86, 128)]
-    assert part((64, 64), 1) == slice(64, 128)
 
 
 @pytest.mark.parametrize("name", [name for name, ready in READY.items() if without_whitening(ready)])

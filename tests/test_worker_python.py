@@ -14,7 +14,7 @@ OLDEST = (3, 8)
 ROOT = Path(paceline_worker.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 NEUTRAL = [
-    path for path in FILES if path.parent.parent.name != "frameworks" and path.parent.name != "keras3"
+    path for path in FILES if path.parent.parent.name != "frameworks" and path.parent.name not in ("keras3", "mxnet1")
 ]  # in their folders, frameworks are at home
 
 

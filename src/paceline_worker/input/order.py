@@ -87,9 +87,3 @@ class Order:
             here = epochs == epoch
             found[here] = permutation(self.images, self.seed, epoch)[places[here]]
         return found
-
-
-def part(shares: Tuple[int, ...], rank: int) -> slice:
-    """A rank's slice of the batch: it follows those of the ranks before it."""
-    first = sum(shares[:rank])
-    return slice(first, first + shares[rank])

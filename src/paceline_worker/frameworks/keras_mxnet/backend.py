@@ -12,6 +12,7 @@ import numpy as np
 from paceline_worker import graph as g
 from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.keras_mxnet import builder
+from paceline_worker.mxnet1.monitor import recorded
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
@@ -179,7 +180,7 @@ class FrameworkBackend(Backend):
         symbols = {name: tensor.symbol.name for name, tensor in self._tensors.items()}
         keras.backend.set_learning_phase(0)
         with contextlib.ExitStack() as recording:
-            parts = [recording.enter_context(builder.recorded(executor)) for executor in self._executors]
+            parts = [recording.enter_context(recorded(executor)) for executor in self._executors]
             self._model._module.forward(bound, is_train=True)
         self._restore(kept)
         given = [{**part, symbols[self._graph.input.name]: own} for part, own in zip(parts, self._split(batch[0]))]

@@ -7,9 +7,8 @@ import collections.abc
 import os
 import sys
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
@@ -185,20 +184,3 @@ def to_neutral(role: str, array: Array) -> Array:
 
 def channels_last(array: Array) -> Array:
     return array.transpose(0, 2, 3, 1) if array.ndim == 4 else array
-
-
-@contextmanager
-def recorded(executor: Any) -> Iterator[Dict[str, Array]]:
-    """Holds what each operator gives meanwhile, by the name of its symbol; the executor stays slower afterwards."""
-    found: Dict[str, Array] = {}
-    listening = True
-
-    def keep(name: bytes, handle: int) -> None:
-        array = mx.nd.NDArray(mx.base.NDArrayHandle(handle), writable=False)  # frees the handle when it goes
-        symbol, _, output = mx.base.py_str(name).rpartition("_")
-        if listening and output == "output":  # batch normalisation gives its statistics too
-            found[symbol] = array.asnumpy()
-
-    executor.set_monitor_callback(keep)
-    yield found
-    listening = False  # MXNet has no way to take a callback back

@@ -15,6 +15,7 @@ import numpy as np
 from paceline_worker import graph as g
 from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.mxnet import builder, exchange
+from paceline_worker.mxnet1.monitor import recorded
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
@@ -166,7 +167,7 @@ class FrameworkBackend(Backend):
         kept = self._kept()
         parts = []
         for replica, (images, labels) in zip(self._replicas, batch):
-            with builder.recorded(replica.executor) as found:
+            with recorded(replica.executor) as found:
                 replica.forward(images, labels, training=True)
             parts.append({**found, builder.IMAGES: images.asnumpy()})
         self._restore(kept)

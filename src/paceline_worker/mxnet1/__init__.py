@@ -1,0 +1,1 @@
+"""What the two frameworks that train on MXNet 1 share."""
