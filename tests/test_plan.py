@@ -482,7 +482,7 @@ def test_input_that_a_workload_does_not_have_is_refused() -> None:
 
 def test_images_that_a_workload_was_not_made_for_are_skipped() -> None:
     plan = planned(workload="imagenet-resnet50", data="cifar10")
-    assert [skip.reason for skip in plan.skips] == ["imagenet-resnet50 trains on images of imagenet, not of cifar10"]
+    assert [skip.reason for skip in plan.skips] == ["imagenet-resnet50 is not made for images of cifar10"]
 
 
 @pytest.mark.parametrize(("rule", "rate"), [("none", 0.01), ("linear", 0.04), ("sqrt", 0.02)])

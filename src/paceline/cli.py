@@ -74,7 +74,7 @@ class Choices:
     warmup: str | None = None
     "Steps before the clock starts, at least."
     evaluate: str | None = None
-    "When to evaluate on all test images: epoch, end or never; default: after each epoch of real data."
+    "When to evaluate on all test images of real data: epoch, end or never; default: epoch with --epochs."
     lr: str | None = None
     "Learning rate instead of the workload's."
     lr_rule: str | None = None

@@ -121,7 +121,7 @@ def _cells(suite: Suite, machine: Machine) -> list[Cell]:
 def _inputs(suite: Suite, workload: Workload, data: str) -> list[tuple[str, str, str]]:
     """Workload, data source and what is done to the images: nothing if they are fake."""
     _known("data source", data, SOURCES)
-    if data in FAKE_SOURCES or data != workload.dataset:
+    if data in FAKE_SOURCES or data != workload.dataset or not workload.pipelines:
         return [(workload.name, data, "")]
     chosen = suite.input or list(workload.pipelines)[:1]
     return [
@@ -217,9 +217,8 @@ def _steps(suite: Suite, workload: Workload, given: str, batch_size: int) -> int
 def reason_to_skip(cell: Cell) -> str | None:
     """Why the framework cannot do this cell, by its own framework.toml."""
     framework = find(cell.framework).framework
-    dataset = known_workload(cell.workload).dataset
-    if cell.data not in (*FAKE_SOURCES, dataset):
-        return f"{cell.workload} trains on images of {dataset}, not of {cell.data}"
+    if cell.data not in FAKE_SOURCES and not cell.input:
+        return f"{cell.workload} is not made for images of {cell.data}"
     offers = {
         cell.device_set.kind: framework.devices,
         cell.update: framework.updates,

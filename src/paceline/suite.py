@@ -31,7 +31,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     steps: int | None = None
     epochs: float | None = None
     warmup: int = 10
-    evaluate: Literal["epoch", "end", "never"] | None = None  # on all test images; default: each epoch of real data
+    evaluate: Literal["epoch", "end", "never"] | None = None  # on all test images; default: epoch with epochs
     lr: float | None = None  # default: the workload's
     lr_rule: Literal["none", "linear", "sqrt"] = "none"  # how it follows the batch, from the workload's own on
     seed: int = 1
