@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -489,3 +490,10 @@ def test_images_that_a_workload_was_not_made_for_are_skipped() -> None:
 def test_learning_rate_follows_the_batch_by_the_rule(rule: str, rate: float) -> None:
     cell = only_cell(devices="4xcpu", batch_per_device=128, lr_rule=rule)  # four times the workload's own
     assert cell.learning_rate == pytest.approx(rate)
+
+
+def test_workload_that_does_nothing_with_its_images_is_skipped_and_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = replace(WORKLOADS["cifar10-conv"], pipelines={})
+    monkeypatch.setattr("paceline.plan.known_workload", lambda name: bare)
+    plan = planned(data="cifar10")
+    assert [skip.reason for skip in plan.skips] == ["cifar10-conv is not made for images of cifar10"]
