@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test check format clean
 
 demo: .venv/installed
-	$(BIN)/paceline run suites/demo.toml
+	$(BIN)/paceline run demo
 
 test: .venv/dev
 	$(BIN)/paceline install all

@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,11 @@ def planned(options: argparse.Namespace, workload: str, frameworks: str, data: l
         "repeats": options.rounds,
         "timeout": TIMEOUT_SECONDS,
     }
+    return plan_without_skips(settings)
+
+
+def plan_without_skips(settings: Mapping[str, Any]) -> Plan:
+    """Every cell is needed for a comparison."""
     plan = make_plan(make_suite(settings, "the command line"), this_machine())
     for skip in plan.skips:
         raise UserError(f"{skip.cell.framework} cannot take part: {skip.reason}.")

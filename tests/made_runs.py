@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from paceline.cell import Cell
 from paceline.events import AnyEvent
 from paceline.outcome import Outcome
-from paceline.plan import Cell, Plan, Run, Skip
+from paceline.plan import Plan, Run, Skip
 from paceline.records import RunRecord
 from paceline.store import Store
 from paceline.suite import Suite

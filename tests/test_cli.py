@@ -57,7 +57,7 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
         ),
         (["cifar10-conv", "--precision", "int8"], "Unknown precision 'int8'. Known: float32, bfloat16."),
         (["nowhere.toml"], "Cannot read the suite nowhere.toml: No such file or directory."),
-        (["cifar10-conv", "nowhere.toml"], "Give workloads or one suite file, not both"),
+        (["cifar10-conv", "nowhere.toml"], "Give workloads or one suite, not both"),
         (["cifar10-conv", "--gpus", "0", "--devices", "1xcpu"], "Give --devices or --gpus, not both."),
     ],
 )

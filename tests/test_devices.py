@@ -61,14 +61,18 @@ def test_devices_of_a_set_have_names() -> None:
         "cuda:0+",
         "+cuda:0",
         "cuda:0 + cuda:1",
-        "cuda:0+cpu:0",
-        "1xcpu+1xcuda",
         "cuda:1+cuda:1",
         "cuda:1+cuda:01",  # the same card, spelled in two ways
     ],
 )
 def test_what_is_no_set_is_refused_with_the_forms_that_are(text: str) -> None:
     with pytest.raises(UserError, match=re.escape(f"Unknown devices {text!r}; write {FORMS}, each device once.")):
+        parse_devices(text)
+
+
+@pytest.mark.parametrize("text", ["cuda:0+cpu:0", "1xcpu+1xcuda"])
+def test_processors_and_gpus_are_not_mixed(text: str) -> None:
+    with pytest.raises(UserError, match=f"'{re.escape(text)}' mixes processors and GPUs"):
         parse_devices(text)
 
 
@@ -99,7 +103,9 @@ def test_gpu_that_is_not_there_is_refused_and_those_that_are_get_named() -> None
 
 
 def test_machine_without_gpu_is_told_to_use_the_cpu() -> None:
-    with pytest.raises(UserError, match=r"There is no cuda:0 .* this machine has no GPU, so use cpu sets: 1xcpu\."):
+    with pytest.raises(
+        UserError, match=r"There is no cuda:0 .* this machine has no GPU, so use cpu sets such as 1xcpu"
+    ):
         check_present(parse_devices("1xcuda"), machine())
 
 

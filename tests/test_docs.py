@@ -53,4 +53,6 @@ def test_every_framework_has_the_same_four_files(folder: Path) -> None:
 
 def test_suites_are_read() -> None:
     for path in (ROOT / "suites").glob("*.toml"):
-        assert read_suite([str(path)], {}).workload
+        suite = read_suite([str(path)], {})
+        assert suite == read_suite([path.stem], {})  # by its name, too
+        assert all(part.workload for part in suite.parts or (suite,))

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import signal
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
+from paceline import processes
+from paceline.frameworks import all_frameworks
+from paceline.launchers import RUN_VARIABLE, Command
+from paceline.worker import Worker
 from tests.command_line import CommandLine, send, wait_until
 
 SHORT = ("--steps", "20", "--warmup", "2", "--repeats", "1")
@@ -92,6 +99,39 @@ def test_rank_stopped_from_outside(paceline: CommandLine) -> None:
     (row,) = paceline.rows()
     assert row["reason"] == f"lost rank in train: rank 1 (process {pid}) is stopped"
     assert paceline.processes() == []
+
+
+@pytest.mark.real
+def test_killed_rank_of_four_ends_real_training_soon(paceline: CommandLine) -> None:
+    """In every framework with a process for each device; those with one process for all have no rank to lose."""
+    framework = "torch"
+    several = [row.name for row in all_frameworks().values() if row.processes == "per device" and not row.hidden]
+    assert several == [framework]
+    flags = ("--devices", "4xcpu", "--cores-per-device", "1", "--batch-size", "64", "--steps", "100000")
+    running = paceline.start("run", "cifar10-conv", "--framework", framework, *flags, "--repeats", "1")
+    wait_until(lambda: len(training_pids(paceline)) == 4, seconds=120)
+    killed = time.monotonic()
+    pid = training_pids(paceline)[2]
+    send(pid, signal.SIGKILL)
+    running.communicate(timeout=60)
+    assert time.monotonic() - killed < 15
+    assert running.returncode == 2
+    (row,) = paceline.rows()
+    assert row["reason"] == f"lost rank in train: rank 2 (process {pid}) is gone"
+    assert paceline.processes() == []
+
+
+def test_rank_that_never_joins_is_named(tmp_path: Path) -> None:
+    """One of two starts and waits for the other, which does nothing at all."""
+    joins = "import json, os, time; begun = {'event': 'phase', 'time': 0.0, 'phase': 'build', 'pid': os.getpid()}; "
+    joins += "open('events-0.jsonl', 'w').write(json.dumps(begun) + chr(10)); time.sleep(60)"
+    environment = {RUN_VARIABLE: tmp_path.name}
+    commands = [Command((sys.executable, "-c", code), environment) for code in (joins, "import time; time.sleep(60)")]
+    with Worker(commands, tmp_path, 2, 60.0, join_seconds=1.0) as worker:
+        list(worker.follow())
+    assert worker.ending.reason == "trouble"
+    assert worker.ending.detail == "rank 1 has not joined the others after 1 s"
+    assert processes.of_run(tmp_path.name) == []
 
 
 def test_killed_orchestrator_loses_only_the_run_under_way(paceline: CommandLine) -> None:

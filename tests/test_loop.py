@@ -336,7 +336,7 @@ def test_every_test_image_is_judged_once_after_each_epoch(clock: Clock, log: Eve
         (4, 7, 2, 14.0),
     ]
     assert [event.loss for event in evaluations(log)] == pytest.approx([2 * sure + 5 * wrong] * 2)
-    assert backend.calls[-3:] == ["merge", "predict", "predict"]
+    assert backend.calls[-4:] == ["merge", "predict", "predict", "agree True"]  # all have counted their memory
 
 
 def test_evaluation_is_outside_the_clock_of_training(clock: Clock, log: EventLog, real: dict[str, Any]) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from paceline.cell import Cell
 from paceline.events import AnyEvent
 from paceline.metrics import Row, table_rows
-from paceline.plan import Cell
 from paceline.stats import Estimate
 from paceline.store import Store
 from tests.made_events import block, entered, evaluated, finished
@@ -65,7 +65,15 @@ def measure_gpus(store: Store, of: Cell, used_mib: list[tuple[int, int]]) -> Non
     """A run with samples of two GPUs, the first from before it was started."""
     (key,) = keys(of, 1)
     folder = begin_run(store, record(key, key, of), [memory_events(1, 999)])
-    samples = [{"gpus": [{"memory_bytes": mib * MEBIBYTE} for mib in both]} for both in used_mib]
+    samples = [
+        {
+            "time": time,
+            "load": 0,
+            "ranks": {},
+            "gpus": [{"memory_bytes": mib * MEBIBYTE, "busy_percent": 0} for mib in both],
+        }
+        for time, both in enumerate(used_mib)
+    ]
     (folder / "monitor.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in samples))
     store.finish_run(folder, OK)
 
@@ -264,7 +272,10 @@ def test_steady_cell_is_ok(store: Store) -> None:
 
 def test_cell_with_a_wide_interval_is_noisy(store: Store) -> None:
     (row,) = rows_of(store, {CELL: [100, 120]})
-    assert (row.status, row.reason) == ("noisy", None)
+    assert (row.status, row.reason) == (
+        "noisy",
+        "its 95 % interval is 18 % of the median (10 % is the limit); 0 involuntary switches/s",
+    )
     assert row.images_per_second == Estimate(110.0, 100.0, 120.0)  # 20 is more than a tenth of 110
 
 

@@ -36,8 +36,9 @@ from benchmarks.handwritten import task
 from benchmarks.handwritten.rein import Rein
 from benchmarks.overhead import contests_of, place_in_table, planned
 
+from paceline.cell import Cell
 from paceline.errors import UserError
-from paceline.plan import Cell, Run
+from paceline.plan import Run
 from paceline.stats import Estimate
 from tests.made_runs import on_devices
 

@@ -13,12 +13,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from paceline.cell import Cell
 from paceline.devices import parse_devices
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, all_frameworks, find
 from paceline.machine import Machine
-from paceline.plan import Cell, Plan, Run, check_split, make_job, make_plan, run_key
+from paceline.matrix import check_split
+from paceline.plan import Plan, Run, make_job, make_plan, run_key
 from paceline.suite import make_suite
 from paceline.workloads import WORKLOADS
 from paceline_worker.graph import Graph
@@ -494,6 +496,6 @@ def test_learning_rate_follows_the_batch_by_the_rule(rule: str, rate: float) -> 
 
 def test_workload_that_does_nothing_with_its_images_is_skipped_and_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     bare = replace(WORKLOADS["cifar10-conv"], pipelines={})
-    monkeypatch.setattr("paceline.plan.known_workload", lambda name: bare)
+    monkeypatch.setattr("paceline.matrix.known_workload", lambda name: bare)
     plan = planned(data="cifar10")
     assert [skip.reason for skip in plan.skips] == ["cifar10-conv is not made for images of cifar10"]

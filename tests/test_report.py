@@ -9,59 +9,10 @@ import json
 import msgspec
 import pytest
 
-from paceline.metrics import Row
-from paceline.report.columns import number, remarks
+from paceline.report.columns import joined, number, remarks, utilisation
 from paceline.report.render import as_csv, as_json, markdown, text
 from paceline.stats import Estimate
-
-
-def made(**changes: object) -> Row:
-    row = Row(
-        workload="cifar10-conv",
-        framework="torch",
-        framework_version="2.13.0",
-        devices="1xcpu",
-        device_count=1,
-        update="replicated",
-        data="fake:device",
-        input="",
-        precision="float32",
-        batch_size=128,
-        learning_rate=0.01,
-        steps=60,
-        cores_per_device=1,
-        status="ok",
-        reason=None,
-        marks=(),
-        repeats=3,
-        images_per_second=Estimate(3631.7, 3468.8, 3854.1),
-        images_per_processor_second=3600.0,
-        seconds=2.1147,
-        seconds_per_epoch=13.768,
-        first_step_seconds=0.055,
-        waiting=None,
-        train_accuracy=None,
-        test_accuracy=None,
-        evaluation_seconds=None,
-        target=None,
-        runs_at_target=0,
-        seconds_to_target=None,
-        images_to_target=None,
-        peak_memory_mib=(157.25,),
-        memory_of="device",
-        scaling_kind="strong",
-        scaling=1.0,
-        scaling_interval=None,
-        efficiency=1.0,
-        batch_norm=True,
-        parameters=420_096,
-        verified=False,
-        runs=("20261115-230959-000001-a00ff3",),
-        failed_run=None,
-        log_end=None,
-    )
-    return msgspec.structs.replace(row, **changes)
-
+from tests.made_rows import made_row as made
 
 FAILED = made(
     framework="torch+compile",
@@ -69,6 +20,7 @@ FAILED = made(
     device_count=2,
     status="failed",
     reason="error in train: RuntimeError: a | b <script>",
+    repeats=0,
     images_per_second=None,
     seconds=None,
     seconds_per_epoch=None,
@@ -130,7 +82,7 @@ def test_verified_frameworks_are_named_once() -> None:
 def test_markdown_has_one_cell_per_column_whatever_a_run_said() -> None:
     lines = markdown([made(), FAILED]).splitlines()
     table = [line for line in lines if line.startswith("|")]
-    assert {line.replace("\\|", "").count("|") for line in table} == {12}
+    assert [line.replace("\\|", "").count("|") for line in table] == [12] * 4 + [8] * 3  # one of the two ran
     assert "<script>" not in "\n".join(lines)
 
 
@@ -211,3 +163,65 @@ def test_accuracies_fit_a_terminal(width: int) -> None:
     lines = text([ACCURATE, two], width).splitlines()
     assert max(map(len, lines)) <= width
     assert any("0.704" in line for line in lines)
+
+
+def test_resources_have_a_table_of_their_own_for_rows_that_ran() -> None:
+    lines = markdown([made(), FAILED]).splitlines()
+    heading = next(index for index, line in enumerate(lines) if "utilisation" in line)
+    assert lines[heading] == (
+        "| framework | devices | idle MiB | peak − idle MiB | utilisation | images/CPU-s | noise on its cores |"
+    )
+    assert lines[heading + 2 : heading + 4] == [
+        "| torch | 1xcpu | 302 | 157 | 97% (90-99%) | 3,600 | other 1.2 %, stolen 0.1 % |",
+        "",
+    ]
+
+
+def test_utilisation_of_few_devices_is_told_one_by_one() -> None:
+    busy = ((0.9, 0.97, 0.99), (0.02, 0.5, 0.9))
+    assert utilisation(made(utilisation=busy)) == "97% (90-99%) + 50% (2-90%)"
+    assert utilisation(made(utilisation=busy * 4)) == "8 devices: 2-99%"
+    assert utilisation(made(utilisation=())) == "–"
+    assert [joined(mebibytes) for mebibytes in ((), (9.0, 8.4), (300.0,) * 8, (300.0, 310.2) * 4)] == [
+        "–",
+        "9+8",
+        "8 × 300",
+        "8 × 300-310",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_resources_fit_a_terminal(width: int) -> None:
+    two = msgspec.structs.replace(
+        TWO, framework="keras-tensorflow", idle_memory_mib=(301.5, 299.0), utilisation=((0.9, 0.97, 0.99),) * 2
+    )
+    lines = text([made(), two], width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert any("97% (90-99%)" in line for line in lines)
+    assert any("other 1.2 %" in line for line in lines)
+
+
+def test_resources_are_flat_in_csv() -> None:
+    (row,) = csv.DictReader(io.StringIO(as_csv([made(utilisation=((0.9, 0.97, 0.99), (0.1, 0.5, 0.9)))])))
+    assert (row["idle_memory_mib"], row["utilisation"]) == ("301.5", "0.9/0.97/0.99 0.1/0.5/0.9")
+    assert (row["noise_other"], row["noise_stolen"], row["noise_lowest_mhz"]) == ("0.012", "0.001", "")
+
+
+def test_preallocated_memory_is_said_with_its_numbers() -> None:
+    taken = made(
+        devices="cuda:0",
+        marks=("preallocated",),
+        peak_memory_mib=(10240.0,),
+        started_memory_mib=(8192.0,),
+        allocator_memory_mib=(2048.0,),
+    )
+    assert remarks([taken]) == [
+        "torch cuda:0 is preallocated: of 10,240 MiB that the driver saw at most, 8,192 MiB were taken "
+        "before anything was built; its own allocator needed 2,048 MiB"
+    ]
+
+
+def test_noisy_row_says_what_was_seen() -> None:
+    assert remarks([made(status="noisy", reason="its 95 % interval is 12 % of the median")]) == [
+        "torch 1xcpu is noisy: its 95 % interval is 12 % of the median"
+    ]

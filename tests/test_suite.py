@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from paceline.errors import UserError
-from paceline.suite import FIELDS, Suite, load_suite, make_suite
+from paceline.matrix import cells_of
+from paceline.published import all_benchmarks
+from paceline.suite import FIELDS, Suite, known_suites, load_suite, make_suite
+from tests.made_machines import machine
 
 WriteSuite = Callable[[str], Path]
 
@@ -275,3 +278,91 @@ def test_two_flags_for_one_thing_are_refused_whatever_the_file_says(suite_file: 
         load_suite(suite_file("steps = 30"), {"steps": 40, "epochs": 1.0})
     with pytest.raises(UserError, match="give batch_size"):
         load_suite(suite_file("batch-size = 64"), {"batch_size": [64], "batch_per_device": [32]})
+
+
+PARTED = """
+workload = "cifar10-conv"
+framework = "fake"
+batch-size = 64
+steps = 30
+
+[[part]]
+devices = "1xcpu"
+
+[[part]]
+devices = "2xcpu"
+batch-per-device = 16
+lr = 0.4
+
+[quick]
+steps = 3
+warmup = 1
+
+[[quick.part]]
+devices = "2xcpu"
+"""
+
+
+def cells_of_file(path: Path, **settings: Any) -> list[tuple[str, int, int, float]]:
+    suite = load_suite(path, settings)
+    return [(cell.devices, cell.batch_size, cell.steps, cell.learning_rate) for cell in cells_of(suite, machine())]
+
+
+@pytest.fixture
+def parted(tmp_path: Path) -> Path:
+    path = tmp_path / "parted.toml"
+    path.write_text(PARTED)
+    return path
+
+
+def test_parts_are_matrices_with_the_keys_above_as_defaults(parted: Path) -> None:
+    assert cells_of_file(parted) == [("1xcpu", 64, 30, 0.01), ("2xcpu", 32, 30, 0.4)]
+
+
+def test_quick_form_has_other_values_and_parts(parted: Path) -> None:
+    assert cells_of_file(parted, quick=True) == [("2xcpu", 64, 3, 0.01)]
+    assert load_suite(parted, {"quick": True}).quick
+
+
+def test_flags_go_before_all_parts(parted: Path) -> None:
+    assert cells_of_file(parted, batch_size=[8], steps=12) == [("1xcpu", 8, 12, 0.01), ("2xcpu", 8, 12, 0.4)]
+
+
+def test_wrong_key_in_a_part_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text('workload = "cifar10-conv"\n[[part]]\ndevice = "1xcpu"\n')
+    with pytest.raises(UserError, match=r"device.*devices"):
+        load_suite(path, {})
+
+
+def test_file_without_quick_form_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "plain.toml"
+    path.write_text('workload = "cifar10-conv"\n')
+    with pytest.raises(UserError, match=r"plain\.toml has no \[quick\] form"):
+        load_suite(path, {"quick": True})
+
+
+@pytest.mark.parametrize("name", ["neon-vs-mxnet", "mxnet-multi-gpu", "keras-backends", "tensorpack-vs-tf"])
+def test_published_suites_have_gpu_cells_and_a_quick_form_for_two_cores(name: str) -> None:
+    gpus = machine(cores=32, gpus=("K80",) * 16)
+    full = cells_of(load_suite(known_suites()[name], {}), gpus)
+    assert {cell.device_set.kind for cell in full} >= {"cuda"}
+    small = cells_of(load_suite(known_suites()[name], {"quick": True}), machine(cores=2))
+    assert small
+    assert not any(cell.oversubscribed for cell in small)
+    assert {cell.workload for cell in small} == {cell.workload for cell in full}
+    assert {cell.framework for cell in small} == {cell.framework for cell in full}
+
+
+@pytest.mark.parametrize("name", ["neon-vs-mxnet", "mxnet-multi-gpu", "keras-backends", "tensorpack-vs-tf"])
+def test_every_published_place_has_its_cell(name: str) -> None:
+    """Of the same network, framework, devices, batch and learning rate, where these are known."""
+    gpus = machine(cores=32, gpus=("K80",) * 16)
+    cells = cells_of(load_suite(known_suites()[name], {}), gpus)
+    places = {
+        (cell.workload, cell.framework, cell.device_set.kind, cell.device_set.count, cell.batch_size) for cell in cells
+    }
+    for record in all_benchmarks()[name].records:
+        if record.batch_size and record.metrics:
+            place = (record.workload, record.framework, record.device_kind, record.device_count, record.batch_size)
+            assert place in places, record.row

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
 import pytest
 
-from paceline.frameworks import all_frameworks, find
+from paceline.events import AnyEvent, Phase
+from paceline.frameworks import Framework, all_frameworks, find
 from paceline.probing import Arrays, probe, reference_probe
+from paceline.worker import Worker
 from paceline_worker.graph import Conv, Dense, Flatten, Graph, Input, MaxPool, Relu
 from paceline_worker.protocol import Job, Recipe
 
 AGREEING = ("replicated", "parameter_server")
+EQUAL, UNEQUAL = (8, 8), (12, 4)
 pytestmark = pytest.mark.real
 
 
@@ -26,18 +30,21 @@ def plain_network() -> Graph:
     return graph.lose(graph.add("logits", Dense(4), graph.add("flat", Flatten(), pooled)))
 
 
-def job(devices: int, images: int, update: str = "replicated", parameter_device: str = "cpu") -> Job:
+def job(
+    shares: tuple[int, ...], update: str = "replicated", parameter_device: str = "cpu", *, wrapped: bool = False
+) -> Job:
     return Job(
         framework="",
         mode="",
         graph=plain_network().to_json(),
         classes=4,
         recipe=Recipe(learning_rate=0.1, momentum=0.9, weight_decay=1e-2),
-        devices=tuple(f"cpu:{index}" for index in range(devices)),
-        cores=tuple((index,) for index in range(devices)),
-        shares=(images // devices,) * devices,
+        devices=tuple(f"cpu:{index}" for index in range(len(shares))),
+        cores=tuple((index,) for index in range(len(shares))),
+        shares=shares,
         update=update,
         parameter_device=parameter_device,
+        wrapped=wrapped,
         data="fake:device",
         precision="float32",
         seed=5,
@@ -52,22 +59,26 @@ def job(devices: int, images: int, update: str = "replicated", parameter_device:
 
 @cache
 def one_device(images: int) -> Arrays:
-    return reference_probe(job(1, images), print).arrays
+    return reference_probe(job((images,)), print).arrays
 
 
-def offering(*updates: str) -> list[tuple[str, str]]:
-    """Frameworks that train on several devices, each with every mode of these that it has."""
-    rows = [row for row in all_frameworks().values() if not row.hidden and row.max_devices != 1]
+def anything(framework: Framework) -> bool:
+    return True
+
+
+def offering(*updates: str, able: Callable[[Framework], bool] = anything) -> list[tuple[str, str]]:
+    """Frameworks that train on several devices and can do it, each with every mode of these that it has."""
+    rows = [row for row in all_frameworks().values() if not row.hidden and row.max_devices != 1 and able(row)]
     return [(row.name, update) for row in rows for update in updates if update in row.updates]
 
 
-def weights(arrays: Arrays) -> Arrays:
-    return {name: array for name, array in arrays.items() if name.startswith("final/")}
+def of(part: str, arrays: Arrays) -> Arrays:
+    return {name: array for name, array in arrays.items() if name.startswith(f"{part}/")}
 
 
-def assert_equal(found: Arrays, expected: Arrays) -> None:
-    assert set(weights(found)) == set(weights(expected)) != set()
-    for name, array in weights(expected).items():
+def assert_equal(found: Arrays, expected: Arrays, part: str = "final") -> None:
+    assert set(of(part, found)) == set(of(part, expected)) != set()
+    for name, array in of(part, expected).items():
         np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
@@ -76,7 +87,7 @@ def assert_equal(found: Arrays, expected: Arrays) -> None:
 def test_two_devices_train_as_one_with_the_whole_batch(framework: str, update: str, parameter_device: str) -> None:
     if (update, parameter_device) == ("replicated", "device"):
         pytest.skip("only a parameter server has a place of its own")
-    found = probe(find(framework), job(2, 16, update, parameter_device), print)
+    found = probe(find(framework), job(EQUAL, update, parameter_device), print)
     assert found.failure is None, found.outcome.log_end
     assert_equal(found.arrays, one_device(16))
     np.testing.assert_allclose(found.arrays["losses"], one_device(16)["losses"], rtol=1e-4)
@@ -84,12 +95,48 @@ def test_two_devices_train_as_one_with_the_whole_batch(framework: str, update: s
 
 @pytest.mark.parametrize(("framework", "update"), offering("independent"))
 def test_independent_device_trains_as_if_it_were_alone(framework: str, update: str) -> None:
-    """The first of two has the first half of the batch, and nothing of the second."""
-    found = probe(find(framework), job(2, 16, update), print)
+    """The first of two has the first part of the batch, and nothing of the second."""
+    shares = UNEQUAL if all_frameworks()[framework].unequal_shares else EQUAL
+    found = probe(find(framework), job(shares, update), print)
     assert found.failure is None, found.outcome.log_end
-    assert_equal(found.arrays, one_device(8))
+    assert_equal(found.arrays, one_device(shares[0]))
+
+
+@pytest.mark.parametrize(("framework", "update"), offering(*AGREEING, able=lambda row: row.unequal_shares))
+def test_every_image_counts_the_same_whatever_the_shares(framework: str, update: str) -> None:
+    found = probe(find(framework), job(UNEQUAL, update), print)
+    assert found.failure is None, found.outcome.log_end
+    assert_equal(found.arrays, one_device(16), "gradient")
+    assert_equal(found.arrays, one_device(16))
+    np.testing.assert_allclose(found.arrays["losses"], one_device(16)["losses"], rtol=1e-4)
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> list[AnyEvent]:
+    """Every event of a probe."""
+    events: list[AnyEvent] = []
+
+    class Overheard(Worker):
+        def follow(self) -> Iterator[AnyEvent]:
+            for event in super().follow():
+                events.append(event)
+                yield event
+
+    monkeypatch.setattr("paceline.probing.Worker", Overheard)
+    return events
+
+
+@pytest.mark.parametrize(("framework", "update"), offering(*AGREEING, "independent", able=lambda row: row.wrapper))
+def test_wrapped_device_trains_as_a_plain_one(framework: str, update: str, heard: list[AnyEvent]) -> None:
+    found = probe(find(framework), job((16,), update, wrapped=True), print)
+    assert found.failure is None, found.outcome.log_end
+    assert_equal(found.arrays, one_device(16))
+    (settings,) = [event.settings for event in heard if isinstance(event, Phase) and event.settings]
+    assert (settings["exchange"] in (None, "none")) == (update == "independent")
 
 
 def test_there_is_something_to_compare() -> None:
     assert len(offering(*AGREEING)) >= 8
     assert offering("independent")
+    assert len(offering(*AGREEING, able=lambda row: row.unequal_shares)) >= 6
+    assert len(offering(*AGREEING, able=lambda row: row.wrapper)) >= 8

@@ -19,7 +19,7 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,  # `main` says what became of the runs
 )
-EXIT_USER_ERROR, EXIT_FAILED_CELLS, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_USER_ERROR, EXIT_FAILED_CELLS, EXIT_REGRESSION, EXIT_INTERRUPTED = 1, 2, 3, 130
 HOPELESS = {
     errno.ENOSPC,
     errno.EROFS,
@@ -55,6 +55,8 @@ def complain(line: str) -> None:
 class Choices:
     """The keys of a suite as flags; several values are joined by commas."""
 
+    quick: bool = False
+    "A suite in its small form, for a machine without GPUs."
     framework: str | None = None
     "Such as torch,jax,torch+compile; all stands for every one."
     devices: str | None = None
@@ -67,6 +69,12 @@ class Choices:
     "Images of a step on all devices together (strong scaling)."
     batch_per_device: str | None = None
     "Images of a step on each device (weak scaling)."
+    shares: str | None = None
+    "How the batch is divided: equal, measured (in a short run of each device alone), or such as 2:2:1."
+    slow: str | None = None
+    "Simulate unlike CPU devices: 1:2.0 makes device 1 take twice as long."
+    single: str | None = None
+    "How one device runs: plain, wrapped (in what several devices need), or both."
     steps: str | None = None
     "Measured steps of a run."
     epochs: str | None = None
@@ -95,6 +103,8 @@ class Choices:
     "Cores of a CPU device; default: all cores divided by the largest CPU set."
     repeats: str | None = None
     "Fresh processes per cell."
+    layout: str | None = None
+    "Shape of the table: rows, sources, matrix, long or transposed."
     interval_target: str | None = None
     "Add rounds for cells whose 95 % interval is wider than this part of the median, such as 0.03."
     budget: str | None = None
@@ -106,7 +116,7 @@ class Choices:
         """Those that were given, as a suite file would have them."""
         from paceline.suite import FIELDS, LISTS
 
-        given = {key: value for key, value in vars(self).items() if value is not None}
+        given = {key: value for key, value in vars(self).items() if value is not None and value is not False}
         ways = [key for key in ("devices", "gpus", "scale") if key in given]
         if len(ways) > 1:
             raise UserError(f"Give {' or '.join(f'--{way}' for way in ways)}, not both.")
@@ -114,7 +124,10 @@ class Choices:
             given["devices"] = "+".join(f"cuda:{index}" for index in given.pop("gpus").split(","))
         if "scale" in given:
             given["devices"] = _growing_sets(given.pop("scale"))
-        return {key: _parse(key, value, FIELDS[key], key in LISTS) for key, value in given.items()}
+        return {
+            key: value if value is True else _parse(key, value, FIELDS[key], key in LISTS)
+            for key, value in given.items()
+        }
 
 
 def _growing_sets(text: str) -> str:
@@ -147,7 +160,7 @@ def plan(*what: str, choices: Choices = Choices(), store: StoreFlag = None) -> N
     Parameters
     ----------
     what
-        Workloads, or one suite file.
+        Workloads, or one suite: its name or its file.
     """
     from paceline.commands import show_plan
 
@@ -167,7 +180,7 @@ def run(
     Parameters
     ----------
     what
-        Workloads, or one suite file.
+        Workloads, or one suite: its name or its file.
     again
         Measure also what is measured already.
     retry_failed
@@ -188,7 +201,9 @@ def show(  # noqa: PLR0913 - each is a flag
     devices: str | None = None,
     data: str | None = None,
     target: float | None = None,
-    format: Literal["text", "markdown", "csv", "json"] = "text",  # noqa: A002 - the flag's name
+    layout: Literal["rows", "sources", "matrix", "long", "transposed"] | None = None,
+    beside: Annotated[Literal["published"] | None, Parameter("--with", help="Also show published figures.")] = None,
+    format: Literal["text", "markdown", "csv", "json", "findings"] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> None:
     """Print the table of the last run, or of all results that the filters choose.
@@ -207,13 +222,128 @@ def show(  # noqa: PLR0913 - each is a flag
         Only these, from all runs.
     target
         A test accuracy such as 0.7: show the training time and the images until it is reached.
+    layout
+        Shape of the table; default: the suite's. rows: a row for each cell; sources: data sources joined by /;
+        matrix: frameworks by device sets; long: with machines as numbers; transposed: a table for each framework.
     """
-    from paceline.commands import show_table
+    from paceline.commands import Shape, show_table
 
     filters = {"suite": suite, "workload": workload, "framework": framework, "devices": devices, "data": data}
     if target is not None and not 0 < target <= 1:
         raise UserError(f"--target is a part of the test images such as 0.7, above 0 and at most 1, not {target:g}.")
-    show_table(store or default_store(), filters, format, target)
+    shape = Shape(layout, published=beside == "published")
+    show_table(store or default_store(), filters, format, target, shape)
+
+
+@app.command
+def compare(
+    old: str,
+    new: str,
+    *,
+    metric: Literal["images/s", "seconds", "memory", "accuracy"] = "images/s",
+    threshold: float = 0.05,
+    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+    store: StoreFlag = None,
+) -> int:
+    """Compare two sets of results, cell by cell; exit code 3 if the new ones are worse.
+
+    Parameters
+    ----------
+    old
+        The folder of a store, or of --store suite:NAME, plan:ID, date:2026-11-15, version:torch=2.13.0 or machine:ID.
+    new
+        Likewise.
+    metric
+        What to compare: images/s, seconds (of training), memory (peak minus idle) or accuracy (on the test images).
+    threshold
+        By which part a cell must surely be worse to make the exit code 3.
+    """
+    from paceline.comparison import compare as compare_sides
+    from paceline.report.comparison import FORMATS
+    from paceline.sides import choose
+
+    if not 0 <= threshold < 1:
+        raise UserError(f"--threshold is a part such as 0.05, from 0 up and below 1, not {threshold:g}.")
+    folder = store or default_store()
+    compared = compare_sides(choose(old, folder, metric), choose(new, folder, metric), threshold)
+    sys.stdout.write(FORMATS[format](compared))
+    return EXIT_REGRESSION if compared.regressions else 0
+
+
+@app.command
+def explain(
+    *what: str,
+    choices: Choices = Choices(),
+    rounds: int = 5,
+    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+    store: StoreFlag = None,
+) -> int:
+    """Say where the time goes when several devices are less fast than they should be.
+
+    Parameters
+    ----------
+    what
+        One workload; with the flags it must name one cell of several devices.
+    rounds
+        How often everything is measured; more rounds, narrower intervals.
+    """
+    from paceline.explain import explain_cell
+    from paceline.report.explanation import FORMATS
+
+    explained = explain_cell(what, choices.settings(), rounds, store or default_store())
+    sys.stdout.write(FORMATS[format](explained))
+    return EXIT_FAILED_CELLS if explained.failures else 0
+
+
+PerCommand = Annotated[list[str] | None, Parameter(negative=())]
+
+
+@app.command
+def time(  # noqa: PLR0913 - each is a flag
+    *command: str,
+    repeats: int = 3,
+    warmup_runs: int = 0,
+    name: PerCommand = None,
+    devices: PerCommand = None,
+    metric: PerCommand = None,
+    preset: PerCommand = None,
+    timeout: float = 86400.0,
+    echo: bool = False,
+    store: StoreFlag = None,
+) -> int:
+    """Measure any training command, or several in turn: paceline time [flags] -- COMMAND [--- COMMAND]...
+
+    Parameters
+    ----------
+    command
+        What to run, as a shell would take it; --- stands between several.
+    repeats
+        Fresh processes of each command.
+    warmup_runs
+        Runs of each command before those that count.
+    name
+        What tables call it; once for each command.
+    devices
+        Whose memory is measured, such as 1xcpu or cuda:0+cuda:2; once, or once for each command; default: all GPUs.
+    metric
+        NAME=REGEX: a number in the output, such as 'images/s=Speed: ([0-9.]+)'; repeatable.
+    preset
+        Metrics of mxnet, tf_cnn_benchmarks, keras or neon; once, or once for each command.
+    timeout
+        Seconds after which a run is ended.
+    echo
+        Show the output of the commands as it comes.
+    """
+    from paceline.commands import time_commands
+    from paceline.timing.measuring import Wishes
+
+    flags = {"names": name, "devices": devices, "metrics": metric, "presets": preset}
+    wishes = Wishes(repeats, warmup_runs, timeout, **{key: given or () for key, given in flags.items()}, echo=echo)
+    try:
+        return EXIT_FAILED_CELLS if time_commands(command, wishes, store or default_store()) else 0
+    except KeyboardInterrupt:
+        print("paceline: interrupted; finished runs are kept, `paceline show` prints them", file=sys.stderr)
+        return EXIT_INTERRUPTED
 
 
 @app.command
@@ -243,6 +373,27 @@ def verify(
     names = [part for name in workloads or ("cifar10-conv",) for part in name.split(",")]
     verdicts = verify_frameworks(names, framework.split(","), devices.split(","), batch_size)
     return 0 if show_verdicts(verdicts, format, store or default_store()) else EXIT_FAILED_CELLS
+
+
+@app.command
+def audit(
+    what: str,
+    *,
+    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+) -> int:
+    """Recompute a results table, and list the cells that contradict each other.
+
+    Parameters
+    ----------
+    what
+        A Markdown or CSV file, the folder of a store, or published: the figures that Paceline brings along.
+    """
+    from paceline.auditing import audit as examine
+    from paceline.report.audits import FORMATS
+
+    found = examine(what)
+    sys.stdout.write(FORMATS[format](found))
+    return EXIT_FAILED_CELLS if found.findings else 0
 
 
 @app.command

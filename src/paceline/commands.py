@@ -6,6 +6,7 @@ import itertools
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,26 +20,34 @@ from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, Framework, expand, find
 from paceline.machine import this_machine
-from paceline.metrics import table_rows
+from paceline.metrics import layout_of, table_rows
 from paceline.plan import Plan, Run, make_plan, too_many_devices
+from paceline.report.beside import beside_published
+from paceline.report.grids import FORMATS as GRID_FORMATS
+from paceline.report.grids import findings as grid_findings
+from paceline.report.layouts import LAYOUTS
 from paceline.report.render import FORMATS
 from paceline.report.verdicts import FORMATS as VERDICT_FORMATS
 from paceline.rounds import further_rounds
 from paceline.runner import Tools, alone, execute
 from paceline.store import Store
-from paceline.suite import Suite, load_suite, make_suite
+from paceline.suite import Suite, known_suites, load_suite, make_suite
+from paceline.timing import measuring as timing
 from paceline.verify import Verdict, make_trial, verify
 from paceline.worker import LOG_FILE
 from paceline.workloads import known_workload
 
 
 def read_suite(what: Sequence[str], settings: Mapping[str, Any]) -> Suite:
-    """A suite file, or workloads, with the flags on top."""
-    files = [name for name in what if name.endswith(".toml")]
-    if files and len(what) > 1:
-        raise UserError(f"Give workloads or one suite file, not both: {' '.join(what)}.")
-    if files:
-        return load_suite(Path(files[0]), settings)
+    """A suite by its name or file, or workloads, with the flags on top."""
+    named = known_suites()
+    suites = [named.get(name, Path(name)) for name in what if name in named or name.endswith(".toml")]
+    if suites and len(what) > 1:
+        raise UserError(f"Give workloads or one suite, not both: {' '.join(what)}.")
+    if suites:
+        return load_suite(suites[0], settings)
+    if "quick" in settings:
+        raise UserError(f"--quick is for suites: {', '.join(named)}.")
     return make_suite({"workload": [part for name in what for part in name.split(",")], **settings}, "the command line")
 
 
@@ -78,6 +87,19 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
     return any(row.status == "failed" for row in table_rows(store, {}))
 
 
+def time_commands(words: Sequence[str], wishes: timing.Wishes, folder: Path) -> bool:
+    """Measure commands that are not ours and print their table; whether any failed."""
+    store, machine = Store(folder), this_machine()
+    plan = timing.make_plan(words, wishes, machine)
+    console = Console(stderr=True)
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    with alone():
+        store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
+        timing.measure(plan, wishes.warmup_runs, timing.Bench(store, machine, say, wishes.echo))
+    show_table(folder, {}, "text")
+    return any(row.status == "failed" for row in table_rows(store, {}))
+
+
 def measure(plan: Plan, store: Store, done: str) -> None:
     """Carry out what is missing of a plan."""
     console, todo = Console(stderr=True), pending(plan, store, done)
@@ -98,14 +120,31 @@ def get_missing(plan: Plan, say: Callable[[str], None]) -> None:
         datasets.ensure(name, say)
 
 
-def show_table(folder: Path, filters: Mapping[str, str | None], form: str, target: float | None = None) -> None:
+@dataclass(frozen=True)
+class Shape:
+    """How a table is arranged, and what stands beside it."""
+
+    layout: str | None = None  # None is the suite's own
+    published: bool = False
+
+
+def show_table(
+    folder: Path, filters: Mapping[str, str | None], form: str, target: float | None = None, shape: Shape = Shape()
+) -> None:
     if not folder.exists():
         raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
-    rows = table_rows(Store(folder), filters, target)
+    store = Store(folder)
+    rows = table_rows(store, filters, target)
     if not rows:
         chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
-    sys.stdout.write(FORMATS[form](rows))
+    layout = shape.layout or layout_of(store, filters)
+    if form in GRID_FORMATS and layout in LAYOUTS:
+        sys.stdout.write(GRID_FORMATS[form](LAYOUTS[layout](rows)) + grid_findings(rows, form))
+    else:
+        sys.stdout.write(FORMATS[form](rows))
+    if shape.published and form in GRID_FORMATS:
+        sys.stdout.write("\n" + GRID_FORMATS[form]([beside_published(rows)]))
 
 
 def verify_frameworks(

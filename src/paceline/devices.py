@@ -33,6 +33,8 @@ def parse_devices(text: str) -> DeviceSet:
     if counted := re.fullmatch(r"([1-9]\d{0,3})x(cpu|cuda)", text):
         count, kind = int(counted[1]), counted[2]
         return DeviceSet(text, kind, tuple(range(count)))
+    if "cpu" in text and "cuda" in text:
+        raise UserError(f"{text!r} mixes processors and GPUs, which no framework trains on together; write {FORMS}.")
     named = [re.fullmatch(r"(cuda):(\d{1,4})", part) for part in text.split("+")]
     indices = [int(match[2]) for match in named if match]
     if len(indices) < len(named) or len(set(indices)) < len(indices):
@@ -45,7 +47,8 @@ def check_present(devices: DeviceSet, machine: Machine) -> None:
     missing = [index for index in devices.indices if devices.kind == "cuda" and index >= len(machine.gpus)]
     if missing:
         present = (
-            ", ".join(f"cuda:{i} ({name})" for i, name in enumerate(machine.gpus)) or "no GPU, so use cpu sets: 1xcpu"
+            ", ".join(f"cuda:{i} ({name})" for i, name in enumerate(machine.gpus))
+            or "no GPU, so use cpu sets such as 1xcpu, or a suite's --quick form"
         )
         raise UserError(
             f"There is no cuda:{missing[0]} for the device set {devices.name!r}; this machine has {present}."

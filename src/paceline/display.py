@@ -11,15 +11,21 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from paceline.cell import Cell
 from paceline.events import AnyEvent, Block
 from paceline.frameworks import find
 from paceline.outcome import Outcome
-from paceline.plan import Cell, Run
+from paceline.plan import Run
 from paceline.report.columns import number
+from paceline.shares import EQUAL
 
 
 def cell_name(cell: Cell) -> str:
-    return f"{cell.workload} {cell.framework} {cell.devices} {cell.data} batch {cell.batch_size}"
+    if cell.command:
+        return f"{cell.workload} {cell.framework} {cell.devices}"
+    use = [cell.devices, *([cell.shares] if cell.shares != EQUAL else []), *(["wrapped"] if cell.wrapped else [])]
+    update = "" if cell.update == "replicated" else f" {cell.update}"
+    return f"{cell.workload} {cell.framework} {' '.join(use)}{update} {cell.data} batch {cell.batch_size}"
 
 
 def duration(seconds: float) -> str:

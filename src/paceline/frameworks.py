@@ -27,6 +27,8 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     devices: tuple[str, ...]
     max_devices: int | None = None  # how many can train one network together; None is any number
     updates: tuple[str, ...]
+    unequal_shares: bool = False  # devices may get unlike parts of a batch
+    wrapper: bool = False  # one device can run in what several need
     data: tuple[str, ...]
     precisions: tuple[str, ...]
     processes: Literal["per device", "one"]

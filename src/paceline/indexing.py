@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
 import msgspec
 
+from paceline import resources
 from paceline.errors import UserError
 from paceline.events import Block, Evaluation, EventFile, Phase
-from paceline.monitor import read_samples
+from paceline.monitor import Sample, read_samples
 from paceline.outcome import Outcome
 from paceline.records import FORMAT, OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord, cell_id
+from paceline.timing.usage import insert_usage
 
 
 def insert_plan(index: sqlite3.Connection, plan: PlanRecord) -> None:
@@ -19,7 +22,15 @@ def insert_plan(index: sqlite3.Connection, plan: PlanRecord) -> None:
     if index.execute("SELECT 1 FROM plan WHERE id = ?", (plan.id,)).fetchone():
         return
     index.execute(
-        "INSERT INTO plan VALUES (?, ?, ?, ?)", (plan.id, plan.suite, plan.command, plan.settings.interval_target)
+        "INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            plan.id,
+            plan.suite,
+            plan.command,
+            plan.settings.get("interval_target"),
+            plan.settings.get("layout", "rows"),
+            plan.settings.get("quick", False),
+        ),
     )
     rows = [
         (plan.id, position, cell_id(cell), reason)
@@ -40,7 +51,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     for file in files:
         file.read_on()
     index.execute(
-        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             run.id,
             run.key,
@@ -49,6 +60,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
             run.machine.id,
             run.framework_version,
             run.fingerprint,
+            json.dumps(run.shares),
             run.started,
             outcome.seconds,
             outcome.status,
@@ -58,13 +70,18 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
             outcome.log_end,
         ),
     )
+    index.execute("INSERT OR REPLACE INTO machine VALUES (?, ?)", (run.machine.id, run.machine.description))
+    if run.cell.command:
+        insert_usage(index, run, folder)
+        return
     for rank, file in enumerate(files):
         _insert_blocks(index, run.id, rank, file)
         _insert_evaluations(index, run.id, rank, file)
         _insert_phases(index, run, rank, file)
-    memory = _gpu_memory(folder, run) if run.cell.device_set.kind == "cuda" else _memory(files)
-    rows = [(run.id, position, idle, peak) for position, (idle, peak) in enumerate(memory)]
-    index.executemany("INSERT INTO memory VALUES (?, ?, ?, ?)", rows)
+    samples = read_samples(folder)
+    _insert_memory(index, run, files, samples)
+    _insert_utilisation(index, run, files, samples)
+    _insert_noise(index, run, files, samples)
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -93,12 +110,13 @@ def _insert_blocks(index: sqlite3.Connection, run_id: str, rank: int, file: Even
             block.seconds,
             block.processor_seconds,
             block.waited_seconds,
+            block.involuntary_switches,
             _summed_loss(block),
             sum(block.correct) if block.correct else None,
         )
         for position, block in enumerate(blocks)
     ]
-    index.executemany("INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    index.executemany("INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def _summed_loss(block: Block) -> float | None:
@@ -125,22 +143,40 @@ def _insert_phases(index: sqlite3.Connection, run: RunRecord, rank: int, file: E
     index.executemany("INSERT INTO phase VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _memory(files: list[EventFile]) -> list[tuple[int, int]]:
-    """Idle and peak of each process, as the kernel counted them."""
-    found = []
-    for file in files:
-        phases = [event for event in file.events if isinstance(event, Phase)]
-        idle = [event.idle_memory_bytes for event in phases if event.idle_memory_bytes is not None]
-        peaks = [event.peak_memory_bytes for event in phases if event.peak_memory_bytes is not None]  # of each epoch
-        if idle and peaks:
-            found.append((idle[0], max(peaks)))
-    return found
-
-
-def _gpu_memory(folder: Path, run: RunRecord) -> list[tuple[int, int]]:
-    """Idle (before anything was started) and peak of each GPU, as the driver counted them at each sample."""
-    samples = [sample["gpus"] for sample in read_samples(folder)]
-    return [
-        (int(samples[0][gpu]["memory_bytes"]), int(max(sample[gpu]["memory_bytes"] for sample in samples)))
-        for gpu in run.cell.device_set.indices
+def _insert_memory(index: sqlite3.Connection, run: RunRecord, files: list[EventFile], samples: list[Sample]) -> None:
+    devices = run.cell.device_set
+    memory = (
+        resources.gpu_memory(devices.indices, files, samples)
+        if devices.kind == "cuda"
+        else resources.process_memory(files, samples)
+    )
+    rows = [
+        (run.id, position, each.idle_bytes, each.peak_bytes, each.started_bytes) for position, each in enumerate(memory)
     ]
+    index.executemany("INSERT INTO memory VALUES (?, ?, ?, ?, ?)", rows)
+    own = [(run.id, position, peak) for position, peak in enumerate(resources.allocator_bytes(files))]
+    index.executemany("INSERT INTO allocator VALUES (?, ?, ?)", own)
+
+
+def _insert_utilisation(
+    index: sqlite3.Connection, run: RunRecord, files: list[EventFile], samples: list[Sample]
+) -> None:
+    """Of each device while its own process trained; one process may have them all."""
+    devices = run.cell.device_set
+    for position, (device, cores) in enumerate(zip(devices.indices, run.cell.cores, strict=False)):
+        training = resources.spans(files[position if position < len(files) else 0], "train") if files else []
+        found = (
+            resources.gpu_utilisation(samples, training, device)
+            if devices.kind == "cuda"
+            else resources.core_utilisation(samples, training, cores)
+        )
+        if found:
+            index.execute("INSERT INTO utilisation VALUES (?, ?, ?, ?, ?)", (run.id, position, *found))
+
+
+def _insert_noise(index: sqlite3.Connection, run: RunRecord, files: list[EventFile], samples: list[Sample]) -> None:
+    cores = sorted({core for device in run.cell.cores for core in device})
+    training = resources.spans(files[0], "train") if files else []
+    seen = resources.noise(samples, training, cores)
+    row = (run.id, seen.load, seen.other, seen.stolen, seen.lowest_mhz, seen.highest_mhz)
+    index.execute("INSERT INTO noise VALUES (?, ?, ?, ?, ?, ?)", row)

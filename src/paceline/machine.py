@@ -26,6 +26,14 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         parts = (self.host, self.processor, len(self.cores), self.memory_bytes >> 30, *self.gpus)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
+    @property
+    def description(self) -> str:
+        """For the list of machines under a table."""
+        memory = f"{self.memory_bytes / 2**30:.0f} GiB"
+        cards = [f"{self.gpus.count(card)} × {card}" for card in dict.fromkeys(self.gpus)]
+        driver = [f"driver {self.gpu_driver}"] if self.gpu_driver else []
+        return ", ".join([self.processor, f"{len(self.cores)} cores", memory, *cards, *driver, self.system])
+
 
 def this_machine() -> Machine:
     driver, gpus = nvidia()

@@ -12,30 +12,48 @@ from functools import cache
 
 import msgspec
 
-from paceline import certificates
+from paceline import certificates, resource_rows
+from paceline.cell import Cell
 from paceline.cost import Cost
-from paceline.plan import Cell
+from paceline.resources import Noise, Range
+from paceline.shares import told_shares
 from paceline.stats import NOISY, Estimate, estimate, ratio
 from paceline.store import Store
+from paceline.timing.rows import CommandRow, command_row
 from paceline.workloads import all_workloads
 from paceline.workloads.definition import Workload
 from paceline_worker.graph import BatchNorm
 
-MEBIBYTE = 2**20
-
 # The newest run of each key that a plan wants, with what it measured.
 RUNS = """
-SELECT plan_run.position, run.*, training.images_per_second, training.seconds AS training_seconds,
+SELECT plan_run.position, run.*, machine.description AS machine_description,
+       training.images_per_second, training.seconds AS training_seconds,
        training.images_per_processor_second, training.waiting, first_step.seconds AS first_step_seconds,
-       last.train_accuracy, last.test_accuracy,
+       COALESCE(last.train_accuracy, told_train.value) AS train_accuracy,
+       COALESCE(last.test_accuracy, told_test.value) AS test_accuracy,
        (SELECT SUM(test.seconds) FROM test WHERE test.run_id = run.id) AS evaluation_seconds,
        (SELECT MIN(seconds) FROM epoch WHERE epoch.run_id = run.id AND test_accuracy >= :target) AS seconds_to_target,
        (SELECT MIN(images) FROM epoch WHERE epoch.run_id = run.id AND test_accuracy >= :target) AS images_to_target,
-       (SELECT json_group_array(peak_bytes - idle_bytes) FROM memory WHERE memory.run_id = run.id) AS memory_bytes
+       (SELECT json_group_array(peak_bytes - idle_bytes) FROM memory WHERE memory.run_id = run.id) AS memory_bytes,
+       (SELECT json_group_array(idle_bytes) FROM memory WHERE memory.run_id = run.id) AS idle_bytes,
+       (SELECT json_group_array(started_bytes - idle_bytes) FROM memory
+        WHERE memory.run_id = run.id AND started_bytes IS NOT NULL) AS started_bytes,
+       (SELECT json_group_array(peak_bytes) FROM allocator WHERE allocator.run_id = run.id) AS allocator_bytes,
+       (SELECT json_group_array(json_array(lowest, median, highest)) FROM utilisation
+        WHERE utilisation.run_id = run.id) AS utilisation,
+       noise.load, noise.other, noise.stolen, noise.lowest_mhz, noise.highest_mhz, training.switches_per_second,
+       command.user_seconds, command.system_seconds, command.times_sampled, command.largest_process_bytes,
+       command.left_behind,
+       (SELECT json_group_object(name, value) FROM reading WHERE reading.run_id = run.id) AS readings
 FROM plan_run
 JOIN run ON run.key = plan_run.key AND run.id = (SELECT MAX(id) FROM run AS newer WHERE newer.key = plan_run.key)
 LEFT JOIN training ON training.run_id = run.id
 LEFT JOIN first_step ON first_step.run_id = run.id
+LEFT JOIN machine ON machine.id = run.machine
+LEFT JOIN noise ON noise.run_id = run.id
+LEFT JOIN command ON command.run_id = run.id
+LEFT JOIN reading AS told_train ON told_train.run_id = run.id AND told_train.name = 'training accuracy'
+LEFT JOIN reading AS told_test ON told_test.run_id = run.id AND told_test.name = 'accuracy'
 LEFT JOIN epoch AS last ON last.run_id = run.id
      AND last.steps = (SELECT MAX(steps) FROM evaluation WHERE evaluation.run_id = run.id)
 WHERE plan_run.plan_id = :plan
@@ -49,6 +67,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     framework: str
     framework_version: str | None
+    machine: str | None  # its id
+    machine_description: str | None
+    quick: bool  # scaled down for a small machine
     devices: str
     device_count: int
     update: str
@@ -56,8 +77,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     input: str  # what is done to real images
     precision: str
     batch_size: int
+    shares: tuple[int, ...]  # of the batch, on each device
+    slow: tuple[float, ...]  # how much longer each device was made to take; empty if none was
+    wrapped: bool  # one device in what several devices need
     learning_rate: float
     steps: int
+    epochs: float | None  # the same as passes over the data set
+    seed: int  # of the first run; each further one has the next
     cores_per_device: int
     status: str  # ok, noisy, failed, skipped, not run
     reason: str | None  # why it failed or was skipped, or which runs of it failed
@@ -65,7 +91,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int  # runs that ended well
     images_per_second: Estimate | None
     images_per_processor_second: float | None
-    seconds: float | None  # of training, start-up and evaluation not included
+    seconds: float | None  # of training, start-up and evaluation not included; of a command all of it
     seconds_per_epoch: float | None
     first_step_seconds: float | None
     waiting: float | None  # part of the training time in which images were not ready
@@ -77,17 +103,27 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     seconds_to_target: float | None  # of training; None if less than half of the runs reached it
     images_to_target: float | None
     peak_memory_mib: tuple[float, ...]  # peak minus idle
+    idle_memory_mib: tuple[float, ...]  # of a process when its framework has started; of a GPU before
+    started_memory_mib: tuple[float, ...]  # minus idle, of each GPU before anything is built
+    allocator_memory_mib: tuple[float, ...]  # peak by the framework's own count; empty if unknown
+    utilisation: tuple[Range, ...]  # part of its time in training that each device was busy: lowest, median, highest
+    noise: Noise  # what else happened on its cores, medians of the runs
     memory_of: str  # what each of them belongs to: "device", or "all devices" where one process serves them all
     scaling_kind: str  # weak: the batch grows with the devices; strong: it stays
     scaling: float | None  # images/s against one device
     scaling_interval: tuple[float, float] | None
     efficiency: float | None  # scaling divided by devices
+    wrapped_efficiency: float | None  # likewise against one device in the same wrapper
     batch_norm: bool  # the network normalises over the images of each device
     parameters: int | None  # trainable; unknown where the plug-in with the workload is gone
     verified: bool  # `paceline verify` found its network equal to the reference, with these versions on this machine
     runs: tuple[str, ...]  # their ids
     failed_run: str | None  # the one that `reason` speaks of
     log_end: str | None  # and the last lines it printed
+    command: CommandRow | None = None  # what `paceline time` measured in place of a workload
+    images_per_second_of_runs: tuple[float, ...] = ()  # of those that ended well, one by one
+    memory_mib_of_runs: tuple[float, ...] = ()  # peak minus idle, all devices together
+    test_accuracy_of_runs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,6 +133,7 @@ class Measured:
     cell: Cell
     skip_reason: str | None
     wanted: int
+    quick: bool  # its plan is scaled down for a small machine
     widest: float  # an interval that is a larger part of its median makes the cell noisy
     runs: list[sqlite3.Row]
 
@@ -120,6 +157,15 @@ def table_rows(store: Store, filters: Mapping[str, str | None], target: float | 
     return [_row(one, measured, proven, target) for one in measured]
 
 
+def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
+    """The shape that the newest plan, or the newest of a suite, wants for its table; a choice of cells has none."""
+    if any(value for key, value in filters.items() if key != "suite"):
+        return "rows"
+    suite = filters.get("suite")
+    plans = store.query("SELECT layout FROM plan WHERE suite = ? OR ? IS NULL ORDER BY id DESC LIMIT 1", suite, suite)
+    return plans[0]["layout"] if plans else "rows"
+
+
 def _select(store: Store, filters: Mapping[str, str], target: float | None) -> list[Measured]:
     suite = filters.get("suite")
     plans = store.query("SELECT id FROM plan WHERE suite = ? OR ? IS NULL ORDER BY id DESC", suite, suite)
@@ -138,13 +184,14 @@ def _cells(store: Store, plan_id: str, target: float | None) -> list[Measured]:
     wanted = store.query("SELECT position, COUNT(*) AS runs FROM plan_run WHERE plan_id = ? GROUP BY position", plan_id)
     counts = {row["position"]: row["runs"] for row in wanted}
     runs = store.query(RUNS, plan=plan_id, target=target)
-    widest = store.query("SELECT interval_target FROM plan WHERE id = ?", plan_id)[0]["interval_target"] or NOISY
+    plan = store.query("SELECT * FROM plan WHERE id = ?", plan_id)[0]
     return [
         Measured(
             cell=msgspec.json.decode(row["cell"], type=Cell),
             skip_reason=row["reason"],
             wanted=counts.get(row["position"], 0),
-            widest=widest,
+            quick=bool(plan["quick"]),
+            widest=plan["interval_target"] or NOISY,
             runs=[run for run in runs if run["position"] == row["position"]],
         )
         for row in cells
@@ -154,13 +201,17 @@ def _cells(store: Store, plan_id: str, target: float | None) -> list[Measured]:
 def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, str]], target: float | None) -> Row:
     cell, workload = one.cell, all_workloads().get(one.cell.workload)
     speed = estimate(one.values("images_per_second"))
-    scaling = _scaling(one, among)
-    status, reason = _status(one, speed)
-    count, memory = cell.device_set.count, _memory(one)
+    scaling, wrapped = _scaling(one, among, wrapped=False), _scaling(one, among, wrapped=True)
+    command = command_row(cell.command, one.good) if cell.command else None
+    status, reason = _status(one, command.real_seconds if command else speed)
+    count, memory = cell.device_set.count, resource_rows.mebibytes(one.good, "memory_bytes")
     return Row(
         workload=cell.workload,
         framework=cell.framework,
         framework_version=one.runs[-1]["framework_version"] if one.runs else None,
+        machine=one.runs[-1]["machine"] if one.runs else None,
+        machine_description=one.runs[-1]["machine_description"] if one.runs else None,
+        quick=one.quick,
         devices=cell.devices,
         device_count=count,
         update=cell.update,
@@ -168,17 +219,22 @@ def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, 
         input=cell.input,
         precision=cell.precision,
         batch_size=cell.batch_size,
+        shares=_shares(one),
+        slow=cell.slow,
+        wrapped=cell.wrapped,
         learning_rate=cell.learning_rate,
         steps=cell.steps,
+        epochs=cell.steps * cell.batch_size / workload.images_per_epoch if workload else None,
+        seed=cell.seed,
         cores_per_device=len(cell.cores[0]),
         status=status,
         reason=reason,
-        marks=("oversubscribed",) if cell.oversubscribed else (),
+        marks=(*_marks(cell), *(("preallocated",) if resource_rows.any_preallocated(one.good) else ())),
         repeats=len(one.good),
         images_per_second=speed,
         images_per_processor_second=_median(one.values("images_per_processor_second")),
         seconds=_median(one.values("training_seconds")),
-        seconds_per_epoch=workload.images_per_epoch / speed.median if workload and speed else None,
+        seconds_per_epoch=_seconds_per_epoch(workload, speed, command),
         first_step_seconds=_median(one.values("first_step_seconds")),
         waiting=_median(one.values("waiting")) if cell.input else None,
         train_accuracy=estimate(one.values("train_accuracy")),
@@ -189,17 +245,27 @@ def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, 
         seconds_to_target=_until_target(one, "seconds_to_target"),
         images_to_target=_until_target(one, "images_to_target"),
         peak_memory_mib=memory,
+        idle_memory_mib=resource_rows.mebibytes(one.good, "idle_bytes"),
+        started_memory_mib=resource_rows.mebibytes(one.good, "started_bytes"),
+        allocator_memory_mib=resource_rows.mebibytes(one.good, "allocator_bytes"),
+        utilisation=resource_rows.utilisation(one.good),
+        noise=resource_rows.noise(one.good),
         memory_of="device" if len(memory) in (0, count) else "all devices",
         scaling_kind=cell.scaling,
         scaling=scaling.median if scaling else None,
         scaling_interval=(scaling.low, scaling.high) if scaling and scaling.low and scaling.high else None,
         efficiency=scaling.median / count if scaling else None,
+        wrapped_efficiency=wrapped.median / count if wrapped else None,
         batch_norm=_has_batch_norm(workload) if workload else False,
         parameters=_parameters(workload) if workload else None,
         verified=bool(one.runs) and {proof_of(cell, run) for run in one.runs} <= proven,
         runs=tuple(run["id"] for run in one.runs),
         failed_run=one.failed[0]["id"] if one.failed else None,
         log_end=one.failed[0]["log_end"] if one.failed else None,
+        command=command,
+        images_per_second_of_runs=tuple(one.values("images_per_second")),
+        memory_mib_of_runs=resource_rows.totals(one.good, "memory_bytes"),
+        test_accuracy_of_runs=tuple(one.values("test_accuracy")),
     )
 
 
@@ -216,15 +282,33 @@ def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
         which = "" if len(failed) == one.wanted else f"{len(failed)} of {one.wanted} runs: "
         return "failed", f"{which}{first['kind']} in {first['phase']}: {first['message']}"
     if len(one.runs) < one.wanted:
-        return "not run", f"{len(one.runs)} of {one.wanted} runs are done; the same command goes on"
-    return ("noisy" if speed and speed.wider_than(one.widest) else "ok"), None
+        more = "" if one.cell.command else "; the same command goes on"
+        return "not run", f"{len(one.runs)} of {one.wanted} runs are done{more}"
+    if speed and speed.wider_than(one.widest):
+        return "noisy", resource_rows.unrest(speed, one.widest, resource_rows.noise(one.good))
+    return "ok", None
 
 
-def _scaling(one: Measured, among: list[Measured]) -> Estimate | None:
-    """Images/s against the same training on one device."""
-    if one.cell.device_set.count == 1:
+def _marks(cell: Cell) -> tuple[str, ...]:
+    marks = {"oversubscribed": cell.oversubscribed, "simulated": cell.slow}
+    return tuple(mark for mark, true in marks.items() if true)
+
+
+def _shares(one: Measured) -> tuple[int, ...]:
+    """As the last run had them: measured ones are not known before."""
+    if one.cell.command:
+        return ()
+    recorded = tuple(json.loads(one.runs[-1]["shares"])) if one.runs else ()
+    return recorded or told_shares(one.cell.shares, one.cell.batch_size, one.cell.device_set)
+
+
+def _scaling(one: Measured, among: list[Measured], *, wrapped: bool) -> Estimate | None:
+    """Images/s against the same training on one device, plain or wrapped; of commands nobody knows what they train."""
+    if one.cell.command:
+        return None
+    if one.cell.device_set.count == 1 and one.cell.wrapped == wrapped:
         return Estimate(1.0) if one.good else None
-    base = next((other for other in among if _is_base(other.cell, one.cell)), None)
+    base = next((other for other in among if other.cell.wrapped == wrapped and _is_base(other.cell, one.cell)), None)
     if base is None:
         return None
     return ratio(one.values("images_per_second"), base.values("images_per_second"))
@@ -242,17 +326,17 @@ def _is_base(base: Cell, cell: Cell) -> bool:
     )
 
 
+def _seconds_per_epoch(workload: Workload | None, speed: Estimate | None, command: CommandRow | None) -> float | None:
+    if command:
+        return command.readings.get("s/epoch")
+    return workload.images_per_epoch / speed.median if workload and speed else None
+
+
 def _until_target(one: Measured, column: str) -> float | None:
     """Median over the runs, of which some may never have got there."""
     values = [math.inf if run[column] is None else float(run[column]) for run in one.good]
     middle = statistics.median(values) if values else math.inf
     return middle if math.isfinite(middle) else None
-
-
-def _memory(one: Measured) -> tuple[float, ...]:
-    """Median over runs of peak minus idle, place by place."""
-    found: list[list[float]] = [json.loads(run["memory_bytes"]) for run in one.good]
-    return tuple(statistics.median(place) / MEBIBYTE for place in zip(*found, strict=False))
 
 
 def _median(values: list[float]) -> float | None:

@@ -1,19 +1,45 @@
-"""Samples from outside what a run uses: memory and processor time of each rank, memory and load of each GPU."""
+"""Samples from outside what a run uses: memory and processor time of each rank, and what its cores and GPUs do."""
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
+from paceline import processes
 from paceline.machine import nvidia
 from paceline.processes import GONE
 
 PERIOD_SECONDS = 0.5
+FREQUENCY_PERIOD_SECONDS = 2.0  # seldom: some systems interrupt a core to read its frequency
 FILE = "monitor.jsonl"
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """One rank's process and all below it."""
+
+    resident_bytes: int
+    children_bytes: int = 0  # of those below it; pages they share count in proportion
+    processor_seconds: float  # since they began
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    memory_bytes: int
+    busy_percent: float
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at a run; fields with a default came later than the first records."""
+
+    time: float  # seconds since 1970
+    load: float
+    ranks: dict[int, Usage]
+    gpus: list[Gpu]
+    cores: list[tuple[float, float]] = []  # busy and stolen seconds of each core of the machine since it started
+    mhz: list[float] = []  # of each core; empty where nobody tells, or when it was not the time to ask
 
 
 class Monitor:
@@ -21,39 +47,71 @@ class Monitor:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
-        self._due = 0.0
+        self._due = self._frequency_due = 0.0
         self._gpus = _gpu_handles()
 
-    def sample(self, pids: dict[int, int]) -> None:
-        """Look at these ranks' processes, unless a period has not passed since the last look."""
-        if time.monotonic() < self._due:
+    def sample(self, pids: dict[int, int], *, now: bool = False) -> None:
+        """Look at these ranks' processes, if a period has passed since the last look or it is wanted now."""
+        moment = time.monotonic()
+        if moment < self._due and not now:
             return
-        self._due = time.monotonic() + PERIOD_SECONDS
-        load = psutil.getloadavg()[0]
-        row = {
-            "time": time.time(),
-            "load": load,
-            "ranks": _ranks(pids),
-            "gpus": [_gpu(handle) for handle in self._gpus],
-        }
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        self._due = moment + PERIOD_SECONDS
+        sample = Sample(
+            time=time.time(),
+            load=psutil.getloadavg()[0],
+            ranks=_ranks(pids),
+            gpus=[_gpu(handle) for handle in self._gpus],
+            cores=[_core(times) for times in psutil.cpu_times(percpu=True)],
+            mhz=_frequencies() if now or moment >= self._frequency_due else [],
+        )
+        if sample.mhz:
+            self._frequency_due = moment + FREQUENCY_PERIOD_SECONDS
+        with self._path.open("ab") as file:
+            file.write(msgspec.json.encode(sample) + b"\n")
 
 
-def _ranks(pids: dict[int, int]) -> dict[int, Any]:
-    return {rank: usage for rank, pid in pids.items() if (usage := _usage(pid)) is not None}
+def _ranks(pids: dict[int, int]) -> dict[int, Usage]:
+    """One look at the process table for all ranks: for each of them it would cost as much again."""
+    parents = processes.parents() if pids else {}
+    found = {rank: _usage(pid, processes.below(pid, parents)) for rank, pid in pids.items()}
+    return {rank: usage for rank, usage in found.items() if usage is not None}
 
 
-def _usage(pid: int) -> dict[str, float] | None:
-    """Of the process and all below it."""
+def _usage(pid: int, below: list[int]) -> Usage | None:
     try:
         process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
-        times = [member.cpu_times() for member in family]
-        resident = sum(member.memory_info().rss for member in family)
+        children = [psutil.Process(child) for child in below]
+        times = [member.cpu_times() for member in (process, *children)]
+        own, theirs = process.memory_info().rss, sum(_proportional_bytes(child) for child in children)
     except GONE:
         return None
-    return {"resident_bytes": resident, "processor_seconds": sum(used.user + used.system for used in times)}
+    processor_seconds = sum(used.user + used.system for used in times)
+    return Usage(resident_bytes=own + theirs, children_bytes=theirs, processor_seconds=processor_seconds)
+
+
+def _proportional_bytes(process: psutil.Process) -> int:
+    """A forked child shares most pages with its parent, and they must not count twice."""
+    rollup = Path(f"/proc/{process.pid}/smaps_rollup")
+    try:
+        lines = rollup.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return int(process.memory_info().rss)
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+
+
+def _core(times: Any) -> tuple[float, float]:
+    """Busy and stolen seconds; a core that waits for a disk is idle, and systems name different kinds of work."""
+    kinds = times._asdict()
+    work = ("user", "nice", "system", "irq", "softirq", "interrupt", "dpc")
+    return sum(kinds.get(kind, 0.0) for kind in work), kinds.get("steal", 0.0)
+
+
+def _frequencies() -> list[float]:
+    try:
+        found = psutil.cpu_freq(percpu=True)
+    except (AttributeError, NotImplementedError, OSError):  # each says on some system that nobody knows
+        return []
+    return [core.current for core in found or []]
 
 
 def _gpu_handles() -> list[Any]:
@@ -63,17 +121,17 @@ def _gpu_handles() -> list[Any]:
     return [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(len(gpus))]
 
 
-def _gpu(handle: Any) -> dict[str, float]:
+def _gpu(handle: Any) -> Gpu:
     import pynvml
 
-    return {
-        "memory_bytes": pynvml.nvmlDeviceGetMemoryInfo(handle).used,
-        "busy_percent": pynvml.nvmlDeviceGetUtilizationRates(handle).gpu,
-    }
+    return Gpu(
+        memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(handle).used,
+        busy_percent=pynvml.nvmlDeviceGetUtilizationRates(handle).gpu,
+    )
 
 
-def read_samples(folder: Path) -> list[dict[str, Any]]:
+def read_samples(folder: Path) -> list[Sample]:
     """All samples of a run; the last may be half written if Paceline was killed."""
     path = folder / FILE
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith(b"}")]
+    text = path.read_bytes() if path.exists() else b""
+    return [msgspec.json.decode(line, type=Sample) for line in text[: text.rfind(b"\n") + 1].splitlines()]

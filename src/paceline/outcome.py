@@ -40,7 +40,7 @@ def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, 
         phase=_phase(files),
         kind=kind,
         message=message,
-        log_end=_end_of(log) if found else None,
+        log_end=end_of_log(log) if found else None,
         exit_codes=ending.codes,
         seconds=seconds,
     )
@@ -87,27 +87,35 @@ def _failure(  # noqa: PLR0911 - one return for each cause, the first that fits
 
 def _reported(failure: Failed) -> tuple[str, str]:
     text = f"{failure.kind}: {failure.message}"
-    return "out of memory" if OUT_OF_MEMORY.search(text) else "error", _one_line(text)
+    return "out of memory" if OUT_OF_MEMORY.search(text) else "error", one_line(text)
 
 
-def _end_of(log: Path) -> str:
-    text = log.read_bytes()[-LOG_END_BYTES:].decode(errors="replace")
+def end_of_log(log: Path) -> str:
+    """Its last lines; it may be too long to be read as a whole."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - LOG_END_BYTES))
+        text = file.read(LOG_END_BYTES).decode(errors="replace")
     return "\n".join(text.splitlines()[-LOG_END_LINES:])
 
 
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
+def printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "�" for letter in text)
+
+
+def one_line(text: str) -> str:
+    """What a program printed must not steer the reader's terminal."""
+    line = printable(" ".join(text.split()))
     return line if len(line) <= 300 else line[:299] + "…"
 
 
 def _how_it_went(ending: Ending) -> str:
-    signals = [_signal_name(-code) for code in ending.codes if code is not None and code < 0]
+    signals = [signal_name(-code) for code in ending.codes if code is not None and code < 0]
     if signals:
         return f"killed by {signals[0]}"
     return ending.detail or f"ended with exit code {ending.codes[0]} before it had finished"
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 

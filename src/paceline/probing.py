@@ -58,7 +58,7 @@ def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = Non
                 pass
         outcome = judge(worker.files, worker.ending, 0.0, folder / LOG_FILE, memory_ran_out=False)
         files = [arrays_file(folder, rank) for rank in range(ranks)]
-        arrays = joined([dict(np.load(path)) for path in files]) if outcome.status == "ok" else {}
+        arrays = joined([dict(np.load(path)) for path in files], job.shares) if outcome.status == "ok" else {}
     return Probe(environment, arrays, outcome)
 
 
@@ -70,15 +70,15 @@ def reference_probe(job: Job, say: Say, given: Arrays | None = None) -> Probe:
     return found
 
 
-def joined(ranks: Sequence[Arrays]) -> Arrays:
-    """One set of arrays: images of all ranks in order, losses averaged, counts added; the rest is equal anyway."""
+def joined(ranks: Sequence[Arrays], shares: Sequence[int]) -> Arrays:
+    """One set of arrays: images of all ranks in order, losses averaged over them, counts added; the rest is equal."""
     together = dict(ranks[0])
     for name in together:
         parts = [rank[name] for rank in ranks]
         if name.startswith("output/") or name == "evaluation":
             together[name] = np.concatenate(parts)
         elif name in ("losses", "losses again"):
-            together[name] = np.mean(parts, axis=0)
+            together[name] = np.average(parts, axis=0, weights=shares[: len(parts)])
         elif name == "correct":
             together[name] = np.sum(parts, axis=0)
     return together

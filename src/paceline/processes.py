@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 
 from paceline.launchers import RUN_VARIABLE
 
+PROC = Path("/proc")
 GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 
 
@@ -22,6 +25,24 @@ def _marked(process: psutil.Process, run_id: str) -> bool:
         return process.environ().get(RUN_VARIABLE) == run_id and process.status() != psutil.STATUS_ZOMBIE
     except GONE:
         return False
+
+
+def parents() -> dict[int, int]:
+    """Of every process, the one that started it."""
+    names = [path.name for path in PROC.iterdir() if path.name.isdigit()] if PROC.exists() else []
+    if not names:
+        return {process.pid: process.info["ppid"] for process in psutil.process_iter(["ppid"])}
+    found = {}
+    for name in names:  # by hand, a third of what psutil takes: it is done twice a second beside a measurement
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123 - speed
+            found[int(name)] = int(stat.read().rpartition(b")")[2].split()[1])
+    return found
+
+
+def below(pid: int, parents: dict[int, int]) -> list[int]:
+    """Children of a process, their children, and so on."""
+    own = [child for child, parent in parents.items() if parent == pid]
+    return own + [further for child in own for further in below(child, parents)]
 
 
 def end_all(run_id: str, reap: Callable[[], None], patience_seconds: float = 10.0) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
+from paceline.cell import Cell
 from paceline.machine import Machine
-from paceline.plan import Cell
-from paceline.suite import Suite
 
 RUN_FOLDER, PLAN_FOLDER = "runs", "plans"
 RUN_FILE, OUTCOME_FILE = "run.json", "outcome.json"
@@ -23,7 +24,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
     reasons: tuple[str | None, ...]  # for each cell: why it is skipped
     keys: tuple[tuple[str, ...], ...]  # for each cell: the runs it wants
-    settings: Suite
+    settings: dict[str, Any]  # the suite, also one whose keys another version has dropped
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     cell: Cell
     repeat: int
+    shares: tuple[int, ...] = ()  # images of a step on each device
     machine: Machine
     packages: dict[str, str]
     framework_version: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+from paceline.cell import Cell
 from paceline.machine import this_machine
 from paceline.metrics import table_rows
-from paceline.plan import Cell, Plan, another_round
+from paceline.plan import Plan, another_round
 from paceline.store import Store
 
 

@@ -22,11 +22,14 @@ from paceline.home import home
 from paceline.launchers import Command, commands
 from paceline.machine import Machine
 from paceline.outcome import Outcome, judge, out_of_memory_kills
-from paceline.plan import Run, make_job
+from paceline.pilots import pilots
+from paceline.plan import Run, make_job, run_key
 from paceline.records import RUN_FOLDER, RunRecord
+from paceline.shares import divide
 from paceline.store import Store, new_id
 from paceline.worker import LOG_FILE, Worker
 from paceline.worker_code import code_hash, deploy
+from paceline_worker.protocol import Job
 
 
 class Display(Protocol):
@@ -49,29 +52,42 @@ def execute(run: Run, tools: Tools) -> Outcome:
     """Carry one run from the plan to the store."""
     environment = environments.ensure(find(run.cell.framework).framework, tools.display.say)
     tools.display.begin(run)
-    with _folder(run, environment, tools) as (folder, starts):
-        began, kills = time.monotonic(), out_of_memory_kills()
-        with Worker(starts, folder, _ranks(run), run.timeout_seconds) as worker:
-            for event in worker.follow():
-                tools.display.show(event)
-        seconds = time.monotonic() - began
-        outcome = judge(
-            worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=out_of_memory_kills() > kills
-        )
+    shares = measured_shares(run, tools)
+    told = shares if isinstance(shares, tuple) else ()
+    with _folder(run, make_job(run, told), environment, tools) as (folder, starts):
+        outcome = shares if isinstance(shares, Outcome) else _train(run, starts, folder, tools)
         tools.store.finish_run(folder, outcome)
     tools.display.end(run, folder.name, outcome)
     return outcome
 
 
-def _ranks(run: Run) -> int:
-    """How many processes write events."""
-    return find(run.cell.framework).framework.process_count(run.cell.device_set.count)
+def _train(run: Run, starts: list[Command], folder: Path, tools: Tools) -> Outcome:
+    """Start the processes, see them to their end and say what came of it."""
+    began, kills = time.monotonic(), out_of_memory_kills()
+    ranks = find(run.cell.framework).framework.process_count(run.cell.device_set.count)
+    with Worker(starts, folder, ranks, run.timeout_seconds, braked=bool(run.cell.slow)) as worker:
+        for event in worker.follow():
+            tools.display.show(event)
+    seconds = time.monotonic() - began
+    return judge(worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=out_of_memory_kills() > kills)
+
+
+def measured_shares(run: Run, tools: Tools) -> tuple[int, ...] | Outcome:
+    """Images of each device by what it did alone; none where they are known without; or why they are not known."""
+    speeds = []
+    for index, pilot in enumerate(pilots(run.cell)):
+        found = tools.store.newest(run_key(pilot, 0, tools.machine))
+        if found is None or found["status"] != "ok":
+            message = f"its share is not known: device {index} failed alone: {found['message'] if found else 'not run'}"
+            return Outcome(status="failed", phase="start", kind="error", message=message, seconds=0.0)
+        speeds.append(found["images_per_second"])
+    return divide(run.cell.batch_size, speeds, run.cell.device_set) if speeds else ()
 
 
 @contextlib.contextmanager
-def _folder(run: Run, environment: Environment, tools: Tools) -> Iterator[tuple[Path, list[Command]]]:
+def _folder(run: Run, job: Job, environment: Environment, tools: Tools) -> Iterator[tuple[Path, list[Command]]]:
     """A fresh folder with all that is known, and the commands to start; gone again if the run is cut off."""
-    framework, job, run_id = find(run.cell.framework).framework, make_job(run), new_id()
+    framework, run_id = find(run.cell.framework).framework, new_id()
     folder = tools.store.folder / RUN_FOLDER / run_id
     starts = commands(framework, job, environment.python, folder, deploy(framework.name))
     record = RunRecord(
@@ -79,6 +95,7 @@ def _folder(run: Run, environment: Environment, tools: Tools) -> Iterator[tuple[
         key=run.key,
         cell=run.cell,
         repeat=run.repeat,
+        shares=job.shares,
         machine=tools.machine,
         packages=environment.packages,
         framework_version=environment.packages.get(framework.package, "?"),

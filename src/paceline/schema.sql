@@ -4,7 +4,9 @@ CREATE TABLE plan (
     id       TEXT PRIMARY KEY,   -- sortable by time
     suite    TEXT NOT NULL,
     command  TEXT NOT NULL,
-    interval_target REAL         -- a cell whose interval is wider is noisy; NULL is the usual limit
+    interval_target REAL,        -- a cell whose interval is wider is noisy; NULL is the usual limit
+    layout   TEXT NOT NULL,      -- the shape of its table
+    quick    INTEGER NOT NULL    -- whether it is scaled down for a small machine
 );
 
 CREATE TABLE plan_cell (         -- every cell of a plan, in the order of its table
@@ -30,6 +32,7 @@ CREATE TABLE run (
     machine       TEXT NOT NULL,
     framework_version TEXT NOT NULL,
     fingerprint   TEXT NOT NULL, -- of the framework's environment
+    shares        TEXT NOT NULL, -- images of a step on each device, as a JSON list
     started       REAL NOT NULL,
     seconds       REAL NOT NULL, -- wall time of the whole run
     status        TEXT NOT NULL,
@@ -41,6 +44,11 @@ CREATE TABLE run (
 CREATE INDEX run_key ON run(key);
 CREATE INDEX run_cell ON run(cell);
 
+CREATE TABLE machine (
+    id          TEXT PRIMARY KEY,
+    description TEXT NOT NULL
+);
+
 CREATE TABLE block (             -- some steps, from idle devices to idle devices
     run_id            TEXT NOT NULL REFERENCES run(id),
     rank              INTEGER NOT NULL,
@@ -51,6 +59,7 @@ CREATE TABLE block (             -- some steps, from idle devices to idle device
     seconds           REAL NOT NULL,
     processor_seconds REAL NOT NULL,
     waited_seconds    REAL NOT NULL, -- for real images that were not ready
+    involuntary_switches INTEGER NOT NULL, -- threads that had to leave their core
     loss              REAL,          -- summed over the images; NULL where training has diverged
     correct           INTEGER        -- images that were right; NULL where it was not counted
 );
@@ -79,15 +88,59 @@ CREATE INDEX phase_run ON phase(run_id);
 CREATE TABLE memory (            -- one row per process, or per GPU
     run_id     TEXT NOT NULL REFERENCES run(id),
     position   INTEGER NOT NULL,
-    idle_bytes INTEGER NOT NULL, -- the framework has started, nothing is built
-    peak_bytes INTEGER NOT NULL  -- from the first step to the end of training
+    idle_bytes INTEGER NOT NULL, -- of a process when the framework has started and nothing is built; of a GPU before
+    peak_bytes INTEGER NOT NULL, -- from the first step to the end of training
+    started_bytes INTEGER        -- of a GPU when the framework has started and nothing is built
 );
 CREATE INDEX memory_run ON memory(run_id);
+
+CREATE TABLE allocator (         -- one row per device whose framework tells
+    run_id     TEXT NOT NULL REFERENCES run(id),
+    position   INTEGER NOT NULL,
+    peak_bytes INTEGER NOT NULL
+);
+CREATE INDEX allocator_run ON allocator(run_id);
+
+CREATE TABLE utilisation (       -- one row per device: part of its time in training that it was busy
+    run_id   TEXT NOT NULL REFERENCES run(id),
+    position INTEGER NOT NULL,
+    lowest   REAL NOT NULL,      -- of all samples
+    median   REAL NOT NULL,
+    highest  REAL NOT NULL
+);
+CREATE INDEX utilisation_run ON utilisation(run_id);
+
+CREATE TABLE noise (             -- one row per run: what else happened; NULL where nobody knows
+    run_id      TEXT PRIMARY KEY REFERENCES run(id),
+    load        REAL,            -- before the start
+    other       REAL,            -- part of its cores' time in training that other programs took
+    stolen      REAL,            -- and that the host of a virtual machine took
+    lowest_mhz  REAL,
+    highest_mhz REAL
+);
+
+CREATE TABLE command (           -- one row per run of a command that `paceline time` measured
+    run_id         TEXT PRIMARY KEY REFERENCES run(id),
+    seconds        REAL NOT NULL,    -- from its start to its end
+    user_seconds   REAL NOT NULL,    -- of all its processes
+    system_seconds REAL NOT NULL,
+    times_sampled  INTEGER NOT NULL, -- 1 where the kernel's sum lacks processes, so that both are what samples saw
+    largest_process_bytes INTEGER NOT NULL,
+    left_behind    INTEGER NOT NULL  -- processes that were alive after its end, and were ended
+);
+
+CREATE TABLE reading (           -- what a run of a command said about itself in its output
+    run_id TEXT NOT NULL REFERENCES run(id),
+    name   TEXT NOT NULL,        -- of the metric, such as images/s
+    value  REAL NOT NULL,
+    PRIMARY KEY (run_id, name)
+);
 
 -- Ranks train side by side: their images add up, and the slowest of them sets the time.
 CREATE VIEW step_block AS
 SELECT run_id, phase, position, MAX(steps) AS steps, SUM(images) AS images, MAX(seconds) AS seconds,
        SUM(processor_seconds) AS processor_seconds, MAX(waited_seconds) AS waited_seconds,
+       SUM(involuntary_switches) AS involuntary_switches,
        CASE WHEN COUNT(*) = COUNT(loss) THEN SUM(loss) END AS loss, SUM(correct) AS correct
 FROM block GROUP BY run_id, phase, position;
 
@@ -98,8 +151,12 @@ SELECT run_id,
        SUM(seconds)                         AS seconds,
        SUM(images) / SUM(seconds)           AS images_per_second,
        SUM(images) / SUM(processor_seconds) AS images_per_processor_second,
-       SUM(waited_seconds) / SUM(seconds)   AS waiting
-FROM step_block WHERE phase = 'train' GROUP BY run_id;
+       SUM(waited_seconds) / SUM(seconds)   AS waiting,
+       SUM(involuntary_switches) / SUM(seconds) AS switches_per_second
+FROM step_block WHERE phase = 'train' GROUP BY run_id
+UNION ALL  -- a command is known as a whole, and by what it says
+SELECT command.run_id, NULL, command.seconds, speed.value, NULL, NULL, NULL
+FROM command LEFT JOIN reading AS speed ON speed.run_id = command.run_id AND speed.name = 'images/s';
 
 -- How far training was at the end of each block; only its own clock counts, not that of evaluation.
 CREATE VIEW progress AS
@@ -111,7 +168,8 @@ CREATE VIEW test AS
 SELECT run_id, steps, 1.0 * SUM(correct) / SUM(images) AS accuracy, SUM(loss) / SUM(images) AS loss,
        SUM(images) AS images, MAX(seconds) AS seconds,
        LAG(steps, 1, 0) OVER (PARTITION BY run_id ORDER BY steps) AS previous
-FROM evaluation GROUP BY run_id, steps;
+FROM evaluation GROUP BY run_id, steps
+UNION ALL SELECT run_id, 0, value, NULL, NULL, NULL, 0 FROM reading WHERE name = 'accuracy';
 
 -- What each epoch, or whatever lies between two evaluations, has led to; the training accuracy is that of its own steps.
 CREATE VIEW epoch AS

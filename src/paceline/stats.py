@@ -47,6 +47,17 @@ def ratio(values: Sequence[float], base: Sequence[float]) -> Estimate | None:
     return Estimate(middle, float(low), float(high))
 
 
+def difference(values: Sequence[float], base: Sequence[float]) -> Estimate | None:
+    """Median less median, with an interval from resampling both."""
+    if not values or not base:
+        return None
+    middle = statistics.median(values) - statistics.median(base)
+    if len(values) == 1 or len(base) == 1:
+        return Estimate(middle)
+    low, high = np.quantile(_medians(values, seed=0) - _medians(base, seed=1), _tails())
+    return Estimate(middle, float(low), float(high))
+
+
 def _medians(values: Sequence[float], seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Medians of resamples with replacement; seeded, so that the same results give the same report."""
     picks = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))

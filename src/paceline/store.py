@@ -31,11 +31,12 @@ INDEX_FILE = "index.sqlite"
 class Store:
     folder: Path
 
-    def create_run(self, record: RunRecord, job: Job) -> Path:
-        """A fresh folder with the job and all that is known before the run."""
+    def create_run(self, record: RunRecord, job: Job | None = None) -> Path:
+        """A fresh folder with the job, if it is one for a worker, and all that is known before the run."""
         folder = self.folder / RUN_FOLDER / record.id
         folder.mkdir(parents=True)
-        (folder / JOB_FILE).write_text(json.dumps(job.to_json()), encoding="utf-8")
+        if job is not None:
+            (folder / JOB_FILE).write_text(json.dumps(job.to_json()), encoding="utf-8")
         _write(folder / RUN_FILE, record)
         return folder
 
@@ -54,7 +55,7 @@ class Store:
             cells=plan.cells,
             reasons=tuple(skips.get(cell) for cell in plan.cells),
             keys=tuple(tuple(run.key for run in plan.runs if run.cell == cell) for cell in plan.cells),
-            settings=plan.suite,
+            settings=msgspec.to_builtins(plan.suite),
         )
         path = self.folder / PLAN_FOLDER / f"{record.id}.json"
         with self._index() as index:
@@ -71,6 +72,15 @@ class Store:
         """What this run, or another of its cell, took before."""
         rows = self.query("SELECT AVG(seconds) AS seconds FROM run WHERE cell = ?", cell_id(run.cell))
         return rows[0]["seconds"] if rows else None
+
+    def newest(self, key: str) -> sqlite3.Row | None:
+        """The last run with this key, and how fast it was."""
+        rows = self.query(
+            "SELECT run.*, training.images_per_second FROM run LEFT JOIN training ON training.run_id = run.id "
+            "WHERE run.key = ? ORDER BY run.id DESC LIMIT 1",
+            key,
+        )
+        return rows[0] if rows else None
 
     def find_run(self, text: str) -> Path:
         """The folder of the one run whose id begins or ends so."""

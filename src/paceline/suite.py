@@ -12,12 +12,15 @@ import msgspec
 from paceline.errors import UserError, unknown
 
 Names = tuple[str, ...]
+FOLDER = Path(__file__).parent / "suites"
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to run. Keys that take several values span the matrix; `batch_size = [64, 128]` makes two cells of one."""
 
     name: str = ""
+    parts: tuple[Suite, ...] = ()  # matrices of their own, one after the other, instead of one for all
+    quick: bool = False  # scaled down for a small machine
     workload: Names = ()
     framework: Names = ("torch", "jax")
     devices: Names = ("1xcpu",)
@@ -28,6 +31,9 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     precision: Names = ("float32",)
     batch_size: tuple[int, ...] = ()  # images of a step on all devices together; default: the workload's
     batch_per_device: tuple[int, ...] = ()
+    shares: Names = ("equal",)  # of the batch: equal, measured, or such as 2:2:1
+    slow: Names = ()  # such as "1:2.0": device 1 takes twice as long, which is a simulation
+    single: Literal["plain", "wrapped", "both"] = "plain"  # one device: by itself, or in what several devices need
     steps: int | None = None
     epochs: float | None = None
     warmup: int = 10
@@ -37,6 +43,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seed: int = 1
     cores_per_device: int | None = None  # default: all cores divided by the largest CPU set of the plan
     repeats: int = 5
+    layout: Literal["rows", "sources", "matrix", "long", "transposed"] = "rows"  # the shape of its table
     interval_target: float | None = None  # add rounds until the interval is no wider than this part of the median
     budget: float = 600.0  # seconds for those rounds
     timeout: float = 1800.0  # seconds for one run
@@ -47,16 +54,50 @@ LISTS = [name for name, kind in FIELDS.items() if kind in (Names, tuple[int, ...
 DEFAULT_STEPS = 100
 
 
+def known_suites() -> dict[str, Path]:
+    """Those that come with Paceline, by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+
+
 def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
-    """Read a suite file; what the command line says goes before what the file says."""
+    """Read a suite file; what the command line says goes before what the file says.
+
+    A table `[[part]]` is a matrix of its own, with the keys outside of tables as its defaults. `[quick]` has other
+    values for these keys, and parts in place of the others, for a small machine.
+    """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"Cannot read the suite {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not TOML: {error}.") from None
-    settings = {key.replace("-", "_"): value for key, value in table.items()}
-    return make_suite({"name": path.stem, **settings, **_in_place_of(overrides, settings)}, str(path))
+    settings = _with_quick({"name": path.stem, **_keys(table)}, overrides.get("quick", False), path)
+    parts = [_keys(part) for part in settings.pop("part", [])]
+    whole, *matrices = (_overridden(settings, part, overrides) for part in ({}, *parts))
+    if not parts:
+        return make_suite(whole, str(path))
+    return _checked({**whole, "parts": [make_suite(matrix, str(path)) for matrix in matrices]}, str(path))
+
+
+def _keys(table: Mapping[str, Any]) -> dict[str, Any]:
+    """With underscores: files may have either."""
+    return {key.replace("-", "_"): value for key, value in table.items()}
+
+
+def _with_quick(settings: dict[str, Any], wanted: bool, path: Path) -> dict[str, Any]:
+    """The settings of a file, in their small form if that is wanted."""
+    small = settings.pop("quick", None)
+    if not wanted:
+        return settings
+    if small is None:
+        raise UserError(f"{path} has no [quick] form.")
+    return {**settings, **_in_place_of(_keys(small), settings), "quick": True}
+
+
+def _overridden(settings: Mapping[str, Any], part: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Defaults, what a part has of its own, and the flags on top."""
+    merged = {**settings, **_in_place_of(part, settings)}
+    return {**merged, **_in_place_of(overrides, merged)}
 
 
 def _in_place_of(overrides: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,15 +115,20 @@ def make_suite(settings: Mapping[str, Any], where: str) -> Suite:
     for key in settings:
         if key not in FIELDS:
             raise unknown(f"key in {where}:", key, FIELDS)
-    listed = {key: _listed(value) if key in LISTS else value for key, value in settings.items()}
-    try:
-        suite = msgspec.convert(listed, Suite)
-    except msgspec.ValidationError as error:
-        problem, _, key = str(error).replace("`", "").replace(" | null", "").partition(" - at $.")
-        raise UserError(f"{where}: {key}: {problem[:1].lower()}{problem[1:]}.") from None
+    suite = _checked(settings, where)
     for broken in (message for message, is_wrong in LIMITS.items() if is_wrong(suite)):
         raise UserError(f"{where}: {broken}")
     return suite
+
+
+def _checked(settings: Mapping[str, Any], where: str) -> Suite:
+    """Of the right types; whether the values make sense is another question."""
+    listed = {key: _listed(value) if key in LISTS else value for key, value in settings.items()}
+    try:
+        return msgspec.convert(listed, Suite)
+    except msgspec.ValidationError as error:
+        problem, _, key = str(error).replace("`", "").replace(" | null", "").partition(" - at $.")
+        raise UserError(f"{where}: {key}: {problem[:1].lower()}{problem[1:]}.") from None
 
 
 def _listed(value: Any) -> Any:
@@ -92,8 +138,8 @@ def _listed(value: Any) -> Any:
 
 LIMITS: dict[str, Callable[[Suite], Any]] = {
     "name at least one workload; `paceline list workloads` shows them.": lambda s: not s.workload,
-    "framework, devices, update, data and precision need at least one value each.": lambda s: (
-        not (s.framework and s.devices and s.update and s.data and s.precision)
+    "framework, devices, update, data, precision and shares need at least one value each.": lambda s: (
+        not (s.framework and s.devices and s.update and s.data and s.precision and s.shares)
     ),
     "give batch_size (all devices together) or batch_per_device, not both.": lambda s: (
         s.batch_size and s.batch_per_device

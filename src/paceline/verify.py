@@ -15,11 +15,11 @@ from paceline.devices import DeviceSet
 from paceline.environments import Say
 from paceline.frameworks import Contestant
 from paceline.machine import Machine
-from paceline.plan import check_split
+from paceline.matrix import check_split
 from paceline.probing import Arrays, Probe, probe, reference_probe
 from paceline.worker_code import code_hash
 from paceline.workloads.definition import Workload
-from paceline_worker.graph import Graph
+from paceline_worker.graph import Conv, Dense, Graph
 from paceline_worker.protocol import Job
 
 LARGE_MACS = 10**9  # of one image: from here on the reference is given few of them
@@ -34,6 +34,10 @@ class Quantity(msgspec.Struct, frozen=True):
     meaning: str
     tolerance: float  # of the norm of the difference, relative to the norm of the reference
     backwards: bool = False  # an error shows at the last layer first
+    adds_up: bool = False  # the tolerance is that of one layer, and each on the longest way through the network has it
+
+    def allowed(self, graph: Graph) -> float:
+        return self.tolerance * (depth(graph) if self.adds_up else 1)
 
 
 # Float32 rounds at 6e-8; this is what sums over a deep network leave of that.
@@ -41,7 +45,7 @@ QUANTITIES = (
     Quantity("output", "outputs", 1e-5),
     Quantity("gradient", "gradients", 1e-3, backwards=True),
     Quantity("update", "changes of weights and running statistics in a step", 1e-3),
-    Quantity("prediction", "predictions", 1e-4),
+    Quantity("prediction", "predictions", 1e-5, adds_up=True),
     Quantity("losses", "losses", 1e-4),
     Quantity("evaluation", "predictions in evaluation", 1e-3),
 )
@@ -165,25 +169,34 @@ def derived(graph: Graph, arrays: Arrays) -> Arrays:
 
 def compare(graph: Graph, arrays: Arrays, truth: Arrays) -> Iterator[Finding]:
     for quantity in QUANTITIES:
-        names = _in_order(graph, quantity, truth)
+        names, allowed = _in_order(graph, quantity, truth), quantity.allowed(graph)
         differences = {
             name: _difference(
                 arrays.get(name),
                 truth[name],
-                max(_floor(name, names, truth), _rounding(name, truth) / quantity.tolerance),
+                max(_floor(name, names, truth), _rounding(name, truth) / allowed),
             )
             for name in names
         }
         where = max(differences, key=lambda name: differences[name])
-        wrong = next((name for name, value in differences.items() if not value <= quantity.tolerance), None)
+        wrong = next((name for name, value in differences.items() if not value <= allowed), None)
         yield Finding(
             quantity=quantity.name,
-            tolerance=quantity.tolerance,
+            tolerance=allowed,
             largest=differences[where],
             where=_place(where),
             diverges_at=None if wrong is None else _place(wrong),
             by=None if wrong is None else differences[wrong],
         )
+
+
+def depth(graph: Graph) -> int:
+    """Layers with a kernel on the longest way from the images to a loss: each adds rounding to what it was given."""
+    depths: dict[str, int] = {}
+    for node in graph.nodes.values():
+        own = isinstance(node.op, (Conv, Dense))
+        depths[node.name] = own + max((depths[source] for source in node.inputs), default=0)
+    return max(depths[name] for name in graph.losses)
 
 
 def _rounding(name: str, truth: Arrays) -> float:

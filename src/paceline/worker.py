@@ -12,14 +12,16 @@ from types import TracebackType
 from typing import IO, Self
 
 from paceline import processes
-from paceline.events import AnyEvent, EventFile, Failed, Finished
+from paceline.events import AnyEvent, EventFile, Failed, Finished, Phase
 from paceline.launchers import Command
 from paceline.monitor import Monitor
 from paceline_worker.protocol import LEASE_FILE, event_file
 
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 3.0  # for the other ranks, or a launcher, to end by themselves and say why
+JOIN_SECONDS = 120.0  # for every rank to start its framework and meet the others
 LOG_FILE = "log.txt"
+TURNS = ("build", "train", "evaluate")  # a look at once: nothing is built yet; training begins; it has ended
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,19 @@ class Ending:
 class Worker:
     """Use as a context: leaving it ends every process of the run, whatever happened."""
 
-    def __init__(self, commands: list[Command], folder: Path, ranks: int, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        commands: list[Command],
+        folder: Path,
+        ranks: int,
+        timeout_seconds: float,
+        *,
+        join_seconds: float = JOIN_SECONDS,
+        braked: bool = False,
+    ) -> None:
         self._commands, self._folder, self._timeout = commands, folder, timeout_seconds
+        self._join = join_seconds
+        self._well = ("alive", "stopped") if braked else ("alive",)  # a brake stops its process again and again
         self.files = [EventFile(event_file(folder, rank)) for rank in range(ranks)]
         self._monitor = Monitor(folder)
         self._troubled_since: float | None = None
@@ -75,8 +88,10 @@ class Worker:
     def follow(self) -> Iterator[AnyEvent]:
         """Events of all ranks as they come, until the run has ended; `ending` then says how."""
         while (ending := self._ending()) is None:
-            yield from self._new_events()
-            self._monitor.sample(self._pids())
+            events = self._new_events()
+            turns = [event for event in events if isinstance(event, Phase) and event.phase in TURNS]
+            self._monitor.sample(self._pids(), now=bool(turns))
+            yield from events
             time.sleep(POLL_SECONDS)
         self.ending = ending
         yield from self._new_events()
@@ -110,8 +125,10 @@ class Worker:
             if file.has(Failed):
                 return f"rank {rank} failed"
             state = "alive" if file.pid is None or file.has(Finished) else processes.state(file.pid)
-            if state != "alive":
+            if state not in self._well:
                 return f"rank {rank} (process {file.pid}) is {state}"
+            if file.phase == "start" and time.monotonic() - self._started > self._join:
+                return f"rank {rank} has not joined the others after {self._join:g} s"
         return None
 
 

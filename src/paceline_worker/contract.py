@@ -42,7 +42,7 @@ class Backend(ABC):
         """Take one optimiser step on a device batch; may return before the devices have done it.
 
         How the devices agree is the job's update. `replicated`: each has all weights and optimiser state, and gradients
-        are averaged over all devices by an all-reduce. `parameter_server`: one copy of the weights, with the only
+        are averaged over all images by an all-reduce. `parameter_server`: one copy of the weights, with the only
         optimiser state, takes the mean of all gradients and sends its new weights to all devices. `independent`:
         nothing is exchanged, and each device trains weights of its own on its own images.
         """
@@ -81,7 +81,7 @@ class Backend(ABC):
 
     @abstractmethod
     def gradients(self, batch: Batch) -> Weights:
-        """Gradients of one device batch without weight decay, averaged over all ranks; no weight changes."""
+        """Gradients of one device batch without weight decay, averaged over all images; no weight changes."""
 
     @abstractmethod
     def read_weights(self) -> Weights:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import resource
 import time
 from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
+import numpy.random  # NumPy loads it when it is first used, which would seem a cost of the framework
 
 from paceline_worker import memory
+from paceline_worker.brake import slow_down
 from paceline_worker.contract import Backend
 from paceline_worker.data import Source, epoch_ends, evaluation_batches, training_source
 from paceline_worker.graph import Graph
@@ -22,29 +25,33 @@ WARMUP_LIMIT = 4  # times the least number of steps; on a noisy machine blocks m
 
 def run(backend: Backend, job: Job, place: Place, log: EventLog) -> None:
     """Take a started framework through all phases; what each gave is in the log."""
-    log.enter("build", idle_memory_bytes=memory.resident_bytes(), settings=backend.settings())
+    log.enter("build", idle_memory_bytes=memory.held_bytes(), settings=backend.settings())
     graph = Graph.from_json(job.graph)
     backend.build(graph, initial_weights(graph, job.seed))
+    slow_down(job.slow[place.rank] if job.slow else 1.0)
     memory.forget_peak()  # our own arrays of initial weights are no cost of the framework
     with training_source(backend, job, place) as source:
         log.enter("compile")
         train_block(backend, source, [job.recipe.learning_rate], place, log)
         log.enter("warmup")
         warm_up(backend, source, job, place, log)
+    peak_bytes = memory.peak_bytes()
     backend.write_weights(initial_weights(graph, job.seed))  # so that training is the recipe and nothing else
+    memory.forget_peak()
 
     with training_source(backend, job, place) as source:
         for part in parts(job):
             log.enter("train")
             train(backend, source, part, job, place, log)
             peaks = {
-                "peak_memory_bytes": memory.peak_resident_bytes(),
+                "peak_memory_bytes": max(peak_bytes, memory.peak_bytes()),
                 "device_peak_bytes": backend.peak_memory_bytes(),
             }
             log.enter("evaluate", **peaks)
             if job.evaluate != "never":
                 evaluate(backend, part.stop, job, place, log)
                 memory.forget_peak()  # evaluation is no training
+    backend.agree(True)  # nobody leaves while another still counts what they share
     log.enter("finish")
 
 
@@ -71,7 +78,7 @@ def timed_steps(backend: Backend, source: Source, rates: Sequence[float]) -> Tup
 
 def train_block(backend: Backend, source: Source, rates: Sequence[float], place: Place, log: EventLog) -> float:
     """Train one block and write what it took; return its seconds."""
-    waited = source.waited_seconds
+    waited, switches = source.waited_seconds, involuntary_switches()
     seconds, processor_seconds = timed_steps(backend, source, rates)
     log.write(
         "block",
@@ -80,10 +87,16 @@ def train_block(backend: Backend, source: Source, rates: Sequence[float], place:
         seconds=seconds,
         processor_seconds=processor_seconds,
         waited_seconds=source.waited_seconds - waited,
+        involuntary_switches=involuntary_switches() - switches,
         losses=[finite(loss) for loss in backend.losses()],
         correct=backend.correct(),
     )
     return seconds
+
+
+def involuntary_switches() -> int:
+    """How often a thread of this process had to leave its core to another one."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def warm_up(backend: Backend, source: Source, job: Job, place: Place, log: EventLog) -> None:

@@ -62,6 +62,8 @@ class Job:
     patience_seconds: float  # how long a rank waits for the others
     epoch_images: int  # how many images a pass over the training data is
     parameter_device: str = "cpu"  # where a parameter server keeps its copy: "cpu", the host, or the first "device"
+    wrapped: bool = False  # use what several devices need also for one: its cost without the others
+    slow: Tuple[float, ...] = ()  # how much longer each device is to take than it needs: a simulation
     dataset: str = ""  # the folder of real images
     pipeline: Dict[str, Any] = field(default_factory=dict)  # Pipeline.to_json(): what is done to them
     evaluate: str = "never"  # on all test images: after each "epoch", at the "end"
@@ -75,6 +77,15 @@ class Job:
         """Images of one step on all devices together."""
         return sum(self.shares)
 
+    @property
+    def exchanges(self) -> bool:
+        """Whether the update's mechanism is used: one device alone has nobody to agree with."""
+        return len(self.devices) > 1 or self.wrapped
+
+    def weight(self, share: int) -> float:
+        """What a mean over so many images counts in a mean of the devices, so that every image counts the same."""
+        return share * len(self.devices) / self.batch_size
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -82,7 +93,7 @@ class Job:
     def from_json(cls, value: dict[str, Any]) -> Job:
         drops = tuple((start, factor) for start, factor in value["recipe"]["drops"])
         recipe = Recipe(**{**value["recipe"], "decayed": tuple(value["recipe"]["decayed"]), "drops": drops})
-        tuples = {name: tuple(value[name]) for name in ("devices", "shares", "rates")}
+        tuples = {name: tuple(value[name]) for name in ("devices", "shares", "rates", "slow")}
         cores = tuple(tuple(row) for row in value["cores"])
         return cls(**{**value, **tuples, "recipe": recipe, "cores": cores})
 

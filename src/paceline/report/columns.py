@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -49,9 +49,41 @@ def memory(row: Row) -> str:
 
 
 def batch(row: Row) -> str:
-    """As published tables write it: 128x8=1024 (lr=0.4)."""
-    shares = f"{row.batch_size // row.device_count}x{row.device_count}=" if row.device_count > 1 else ""
-    return f"{shares}{row.batch_size} (lr={row.learning_rate:g})"
+    """As published tables write it: 128x8=1024 (lr=0.4), or 85+43=128 where devices have unlike shares."""
+    if not row.shares:  # a command keeps its batch to itself
+        return NOTHING
+    unlike = len(set(row.shares)) > 1
+    shares = "+".join(map(str, row.shares)) if unlike else f"{row.shares[0]}x{row.device_count}"
+    return f"{shares + '=' if row.device_count > 1 else ''}{row.batch_size} (lr={row.learning_rate:g})"
+
+
+def where(row: Row) -> str:
+    """The devices, and what is special about their use."""
+    unlike = ":".join(map(str, row.shares)) if len(set(row.shares)) > 1 else ""
+    return " ".join(filter(None, (row.devices, unlike, "wrapped" if row.wrapped else "")))
+
+
+def joined(values: Sequence[float]) -> str:
+    """A value for each device, or what they all lie between if they are many."""
+    if len(values) <= FEW_DEVICES:
+        return "+".join(f"{value:,.0f}" for value in values) or NOTHING
+    ends = dict.fromkeys(f"{value:,.0f}" for value in (min(values), max(values)))
+    return f"{len(values)} × {'-'.join(ends)}"
+
+
+def utilisation(row: Row) -> str:
+    """As published tables write it: 97% (90-99%) for each device, or for all together if they are many."""
+    devices = [f"{middle:.0%} ({100 * low:.0f}-{high:.0%})" for low, middle, high in row.utilisation]
+    if len(devices) <= FEW_DEVICES:
+        return " + ".join(devices) or NOTHING
+    lowest, _, highest = zip(*row.utilisation, strict=True)
+    return f"{len(devices)} devices: {100 * min(lowest):.0f}-{max(highest):.0%}"
+
+
+def noise(row: Row) -> str:
+    """What took time of the row's cores beside its own run."""
+    seen = {"other": row.noise.other, "stolen": row.noise.stolen}
+    return ", ".join(f"{name} {100 * value:.1f} %" for name, value in seen.items() if value is not None) or NOTHING
 
 
 def part(value: float | None) -> str:
@@ -71,7 +103,7 @@ def until_target(row: Row, value: float | None) -> str:
 
 COLUMNS = (
     Column("framework", lambda row: row.framework, number=False),
-    Column("devices", lambda row: row.devices, number=False, stacked="de-\nvices"),
+    Column("devices", where, number=False, stacked="de-\nvices"),
     Column(
         "images/s",
         lambda row: number(row.images_per_second.median if row.images_per_second else None),
@@ -88,9 +120,22 @@ COLUMNS = (
 )
 
 
+def speed_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
+    """With the efficiency against a wrapped device where there is one."""
+    if all(row.wrapped_efficiency is None for row in rows):
+        return COLUMNS
+    place = 1 + next(index for index, column in enumerate(COLUMNS) if column.heading == "efficiency")
+    wrapped = Column(
+        "efficiency, wrapped",
+        lambda row: NOTHING if row.wrapped_efficiency is None else f"{row.wrapped_efficiency:.0%}",
+        stacked="wrap-\nped",
+    )
+    return (*COLUMNS[:place], wrapped, *COLUMNS[place:])
+
+
 ACCURACY_COLUMNS = (
     Column("framework", lambda row: row.framework, number=False),
-    Column("devices", lambda row: row.devices, number=False, stacked="de-\nvices"),
+    Column("devices", where, number=False, stacked="de-\nvices"),
     Column("batch", batch, number=False),
     Column("training accuracy", lambda row: accuracy(row.train_accuracy), stacked="training\naccuracy"),
     Column("test accuracy", lambda row: accuracy(row.test_accuracy), stacked="test\naccuracy"),
@@ -98,6 +143,18 @@ ACCURACY_COLUMNS = (
         "waiting", lambda row: NOTHING if row.waiting is None else f"{row.waiting:.1%}", stacked="waiting\nfor data"
     ),
     Column("evaluation s", lambda row: number(row.evaluation_seconds), stacked="evalu-\nation s"),
+)
+
+
+FEW_DEVICES = 4
+RESOURCE_COLUMNS = (
+    Column("framework", lambda row: row.framework, number=False),
+    Column("devices", where, number=False, stacked="de-\nvices"),
+    Column("idle MiB", lambda row: joined(row.idle_memory_mib), stacked="idle\nMiB"),
+    Column("peak − idle MiB", lambda row: joined(row.peak_memory_mib), stacked="peak −\nidle MiB"),
+    Column("utilisation", utilisation, stacked="utilisation\n(lowest-highest)"),
+    Column("images/CPU-s", lambda row: number(row.images_per_processor_second), stacked="images\n/CPU-s"),
+    Column("noise on its cores", noise, number=False, stacked="noise on\nits cores"),
 )
 
 
@@ -126,17 +183,20 @@ def tables(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     return [(name, list(group)) for name, group in groupby(ordered, key=title)]
 
 
-def title(row: Row) -> str:
+def title(row: Row, *, source: bool = True) -> str:
+    """What rows share that may be compared; data sources may be among what differs."""
+    if row.command:
+        return "commands: from start to end, as a shell's `time` sees them"
     size = (
         f"batch {row.batch_size // row.device_count} per device (weak scaling)"
         if row.scaling_kind == "weak"
         else f"batch {row.batch_size} in all (strong scaling)"
     )
     cores = f"{row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
-    where = f", {cores}" if "cpu" in row.devices else ""
-    source = f"{row.data} {row.input}".strip()
+    cores = f", {cores}" if "cpu" in row.devices else ""
+    data = f"{row.data} {row.input}".strip() + ", " if source else ""
     parameters = "unknown workload" if row.parameters is None else f"{row.parameters:,} parameters"
-    return f"{row.workload}: {parameters}, {size}, {row.steps} steps, {source}, {row.precision}, {row.update}{where}"
+    return f"{row.workload}: {parameters}, {size}, {row.steps} steps, {data}{row.precision}, {row.update}{cores}"
 
 
 def remarks(rows: Iterable[Row]) -> list[str]:
@@ -144,15 +204,17 @@ def remarks(rows: Iterable[Row]) -> list[str]:
     rows = list(rows)
     proven = list(dict.fromkeys(row.framework for row in rows if row.verified))
     said = [f"verified to compute the same network: {', '.join(proven)}"] if proven else []
+    if any(row.quick for row in rows):
+        said.insert(0, "scaled down for a small machine (--quick): not the sizes that were published")
     said += unlike_trainings(rows)
     for row in rows:
-        name = f"{row.framework} {row.devices}"
+        name = f"{row.framework} {where(row)}"
         if row.reason:
-            said.append(f"{name} {row.status}: {row.reason}")
+            said.append(f"{name} {'is ' if row.status == 'noisy' else ''}{row.status}: {row.reason}")
         if row.failed_run:
             said.append(f"{name} log: paceline log {row.failed_run}")
-        said += [f"{name} is {mark}: its devices share cores" for mark in row.marks]
-        if row.memory_of == "all devices" and row.peak_memory_mib:
+        said += [f"{name} is {mark}: {MARKS[mark](row)}" for mark in row.marks]
+        if row.memory_of == "all devices" and row.peak_memory_mib and not row.command:
             said.append(f"{name}: one process serves all devices, so its memory is that of all together")
     return list(dict.fromkeys(said))
 
@@ -173,9 +235,27 @@ def unlike_trainings(rows: list[Row]) -> list[str]:
     return said
 
 
+def slowed(row: Row) -> str:
+    factors = [f"device {index} by {times:g}×" for index, times in enumerate(row.slow) if times > 1]
+    return f"devices were slowed down on purpose ({', '.join(factors)})"
+
+
+def early_memory(row: Row) -> str:
+    own = f"; its own allocator needed {joined(row.allocator_memory_mib)} MiB" if row.allocator_memory_mib else ""
+    started, most = joined(row.started_memory_mib), joined(row.peak_memory_mib)
+    return f"of {most} MiB that the driver saw at most, {started} MiB were taken before anything was built{own}"
+
+
+MARKS: dict[str, Callable[[Row], str]] = {
+    "preallocated": early_memory,
+    "oversubscribed": lambda row: "its devices share cores",
+    "simulated": slowed,
+}
 NEVER = "∞"
 FOOTNOTE = (
     "images/s: training only, median of fresh processes with its bootstrap 95 % interval. s: training time. "
     "first step: seconds, compilation included. scaling: images/s against one device. "
-    "MiB: peak minus idle memory of each device."
+    "MiB: peak minus idle memory of each device. "
+    "utilisation: part of the training time in which its cores or GPU were busy, median and range of samples. "
+    "other, stolen: parts of its cores' time that other programs, or the host of a virtual machine, took."
 )

@@ -13,27 +13,67 @@ from rich.console import Console
 from rich.table import Table
 
 from paceline.metrics import Row
-from paceline.report.columns import COLUMNS, FOOTNOTE, Column, accuracy_columns, remarks, tables
+from paceline.report import sentences
+from paceline.report.columns import (
+    FOOTNOTE,
+    RESOURCE_COLUMNS,
+    Column,
+    accuracy_columns,
+    remarks,
+    speed_columns,
+    tables,
+)
+from paceline.report.commands import COMMAND_COLUMNS, COMMAND_FOOTNOTE, command_blocks, command_remarks, flat_command
+from paceline.report.words import markdown_cell
 
 Columns = tuple[Column, ...]
-FOLDS = re.compile(r"–|(?<=.)(?=\+)|(?<==\d) (?=\()")  # where a cell may be broken over two lines
+FOLDS = re.compile(r"–|(?<=.)(?=\+)|(?<==\d) (?=\()|(?<=,) ")  # where a cell may be broken over two lines
 
 
 def text(rows: list[Row], width: int | None = None) -> str:
     """For a terminal; as wide as it is."""
     output = io.StringIO()
-    console = Console(width=width, file=output, highlight=False, force_terminal=False)
+    console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
     for title, group in tables(rows):
         console.print(title, markup=False)
-        console.print(fitting_grid(group, COLUMNS, console))
+        if group[0].command:
+            print_commands(group, console)
+            continue
+        console.print(fitting_grid(group, speed_columns(group), console))
+        if ran := [row for row in group if row.repeats]:
+            console.print()
+            console.print(fitting_grid(ran, RESOURCE_COLUMNS, console))
         if accuracies := accuracy_columns(group):
             console.print()
             console.print(fitting_grid(group, accuracies, console))
         for remark in remarks(group):
             console.print(f"* {remark}", markup=False)
+        if found := sentences.lines(group):
+            console.print("\nFindings", *(f"* {line}" for line in found), sep="\n", markup=False)
         console.print()
-    console.print(FOOTNOTE, markup=False)
+    for footnote in footnotes(rows):
+        console.print(footnote, markup=False)
     return output.getvalue()
+
+
+def footnotes(rows: list[Row]) -> list[str]:
+    """What the columns mean, for each kind of table that is there."""
+    kinds = {row.command is not None: COMMAND_FOOTNOTE if row.command else FOOTNOTE for row in rows}
+    return [kinds[kind] for kind in sorted(kinds)]
+
+
+def print_commands(rows: list[Row], console: Console) -> None:
+    console.print(fitting_grid(rows, COMMAND_COLUMNS, console))
+    for remark in [*remarks(rows), *command_remarks(rows)]:
+        console.print(f"* {remark}")
+    console.print("", *command_blocks(rows), sep="\n", soft_wrap=True)
+    console.print()
+
+
+def markdown_commands(rows: list[Row]) -> list[str]:
+    said = [f"* {markdown_cell(remark)}" for remark in [*remarks(rows), *command_remarks(rows)]]
+    blocks = [f"    {line}" for line in command_blocks(rows)]  # indented lines are shown as they are
+    return [*markdown_grid(rows, COMMAND_COLUMNS), "", *said, "", *blocks, ""]
 
 
 def fitting_grid(rows: list[Row], columns: Columns, console: Console) -> Table:
@@ -62,25 +102,27 @@ def grid(rows: list[Row], columns: Columns, fold: Callable[[str], str]) -> Table
 def markdown(rows: list[Row]) -> str:
     lines = []
     for title, group in tables(rows):
-        lines += [f"**{_cell(title)}**", ""]
-        lines += [*markdown_grid(group, COLUMNS), ""]
+        lines += [f"**{markdown_cell(title)}**", ""]
+        if group[0].command:
+            lines += markdown_commands(group)
+            continue
+        lines += [*markdown_grid(group, speed_columns(group)), ""]
+        if ran := [row for row in group if row.repeats]:
+            lines += [*markdown_grid(ran, RESOURCE_COLUMNS), ""]
         if accuracies := accuracy_columns(group):
             lines += [*markdown_grid(group, accuracies), ""]
-        lines += [*(f"* {_cell(remark)}" for remark in remarks(group)), ""]
-    return "\n".join([*lines, FOOTNOTE, ""])
+        lines += [*(f"* {markdown_cell(remark)}" for remark in remarks(group)), ""]
+        if found := sentences.lines(group):
+            lines += ["Findings", "", *(f"* {markdown_cell(line)}" for line in found), ""]
+    return "\n".join([*lines, "\n\n".join(footnotes(rows)), ""])
 
 
 def markdown_grid(rows: list[Row], columns: Columns) -> list[str]:
     return [
         "| " + " | ".join(column.heading for column in columns) + " |",
         "|" + "|".join("---:" if column.number else "---" for column in columns) + "|",
-        *("| " + " | ".join(_cell(column.text(row)) for column in columns) + " |" for row in rows),
+        *("| " + " | ".join(markdown_cell(column.text(row)) for column in columns) + " |" for row in rows),
     ]
-
-
-def _cell(value: str) -> str:
-    """A bar or a line break would end the cell, and a tag would be obeyed."""
-    return " ".join(value.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def as_json(rows: list[Row]) -> str:
@@ -99,11 +141,21 @@ def as_csv(rows: list[Row]) -> str:
 def _flat(row: Row) -> dict[str, object]:
     values = msgspec.to_builtins(row)
     estimates = {name: values.pop(name) or {} for name in ("images_per_second", "train_accuracy", "test_accuracy")}
+    values["utilisation"] = ["/".join(map(str, device)) for device in values["utilisation"]]
+    noise = {f"noise_{name}": value for name, value in values.pop("noise").items()}
+    values.update(flat_command(row))
     joined = {
         key: " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value for key, value in values.items()
     }
     parts = ("median", "low", "high")
-    return {**joined, **{f"{name}_{part}": found.get(part) for name, found in estimates.items() for part in parts}}
+    split = {f"{name}_{part}": found.get(part) for name, found in estimates.items() for part in parts}
+    return {**joined, **noise, **split}
 
 
-FORMATS: dict[str, Callable[[list[Row]], str]] = {"text": text, "markdown": markdown, "csv": as_csv, "json": as_json}
+FORMATS: dict[str, Callable[[list[Row]], str]] = {
+    "text": text,
+    "markdown": markdown,
+    "csv": as_csv,
+    "json": as_json,
+    "findings": sentences.as_json,
+}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from paceline.report.words import markdown_cell
 from paceline.verify import QUANTITIES, Finding, Verdict
 
 MEANINGS = {quantity.name: quantity.meaning for quantity in QUANTITIES}
@@ -40,7 +41,7 @@ def text(verdicts: Sequence[Verdict]) -> str:
 def markdown(verdicts: Sequence[Verdict]) -> str:
     rows = [
         f"| {verdict.workload} | {verdict.framework} {verdict.version} | {verdict.devices} | "
-        + sentence(verdict).replace("|", "\\|").replace("<", "&lt;")
+        + markdown_cell(sentence(verdict))
         + " |"
         for verdict in verdicts
     ]

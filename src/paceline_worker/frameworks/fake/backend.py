@@ -12,18 +12,21 @@ import numpy as np
 
 from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.fake.builder import FakeNetwork
+from paceline_worker.frameworks.fake.holding import HOLDINGS, Holding
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job, event_file
 from paceline_worker.weights import Array, Weights
 
 SECONDS_PER_IMAGE = 0.0001
+DELAY_SECONDS = 0.005  # what a slow input, exchange or neighbour adds to each step
 FOREVER = 3600.0
 
 
 class FrameworkBackend(Backend):
     def __init__(self, job: Job, place: Place) -> None:
         self._job, self._place = job, place
+        self._holding = HOLDINGS.get(job.mode, Holding)(place)
         self._queued = 0
         self._losses: List[float] = []
         self._correct: List[int] = []
@@ -33,8 +36,10 @@ class FrameworkBackend(Backend):
 
     def build(self, graph: Graph, weights: Weights) -> None:
         self._network = FakeNetwork(graph, weights)
+        self._holding.fill()
 
     def to_host(self, images: Array, labels: Array) -> Batch:
+        self._delay("input")
         return images, labels
 
     def to_device(self, batch: Batch) -> Batch:
@@ -52,9 +57,17 @@ class FrameworkBackend(Backend):
     def synchronize(self) -> None:
         """Take the time of all queued steps here, as a device that works behind the program's back would."""
         queued, self._queued = self._queued, 0
-        time.sleep(queued * SECONDS_PER_IMAGE * max(self._place.shares))
+        slower = self._job.slow[self._place.rank] if self._job.slow else 1.0  # a brake cannot slow down a sleep
+        time.sleep(queued * SECONDS_PER_IMAGE * max(self._place.shares) * slower)
+        self._delay("exchange", queued * (self._job.exchanges and self._job.update != "independent"))
+        self._delay("contention", queued * (len(self._job.devices) > 1))
         if queued > 1:  # not in the first step, so that the fault falls into a later phase
             FAULTS[self._job.mode](self._place)
+
+    def _delay(self, mode: str, steps: int = 1) -> None:
+        """In this mode, take longer."""
+        if self._job.mode == mode:
+            time.sleep(steps * DELAY_SECONDS)
 
     def losses(self) -> List[float]:
         losses, self._losses = self._losses, []
@@ -92,7 +105,11 @@ class FrameworkBackend(Backend):
         return None
 
     def close(self) -> None:
-        pass
+        self._holding.release()
+
+
+def no_fault(place: Place) -> None:
+    pass
 
 
 def fail(place: Place) -> None:
@@ -145,7 +162,12 @@ def stop_rank(place: Place) -> None:
 
 
 FAULTS: Dict[str, Callable[[Place], None]] = {
-    "": lambda place: None,
+    "": no_fault,
+    "hold": no_fault,
+    "share": no_fault,
+    "input": no_fault,
+    "exchange": no_fault,
+    "contention": no_fault,
     "fail": fail,
     "kill": kill,
     "hang": hang,

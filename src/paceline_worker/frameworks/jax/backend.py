@@ -82,7 +82,8 @@ class FrameworkBackend(Backend):
         self._random = any(isinstance(node.op, Dropout) for node in graph.nodes.values())
         self._losses: List[jax.Array] = []
         self._correct: List[jax.Array] = []
-        self._server = self._new_server(weights) if self._job.update == "parameter_server" and self._count > 1 else None
+        served = self._job.update == "parameter_server" and self._job.exchanges
+        self._server = self._new_server(weights) if served else None
         self.write_weights(weights)
         update = self._update
         if self._server is None:
@@ -106,7 +107,7 @@ class FrameworkBackend(Backend):
 
     def _compiled(self, function: Any, outputs: Any, donate: Tuple[int, ...] = ()) -> Any:
         """One program for all devices: each works on its shard of the batch, with what is its own of the state."""
-        if self._count == 1:
+        if not self._job.exchanges:
             return jax.jit(function, donate_argnums=donate)
         inputs = (self._update.state, EVERY, SHARD, SHARD)
         sharded = jax.shard_map(function, mesh=self._mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
@@ -125,7 +126,7 @@ class FrameworkBackend(Backend):
 
         (loss, (values, running)), gradient = jax.value_and_grad(loss_of, has_aux=True)(own.trained)
         results: Results = (loss, self._correct_share(values, labels)) if self._job.count_correct else (loss,)
-        if self._count > 1 and self._update.results == EVERY:
+        if self._job.exchanges and self._update.results == EVERY:
             # All in one: XLA makes it a single exchange, and two may wait for each other for ever.
             gradient, results = jax.lax.pmean((gradient, results), AXIS)
         return gradient, running, results, values

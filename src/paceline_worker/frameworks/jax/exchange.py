@@ -74,7 +74,7 @@ UPDATES: Dict[str, Update] = {
 
 def update_of(job: Job) -> Update:
     """One device alone has nothing to exchange."""
-    return UPDATES[job.update] if len(job.devices) > 1 else ALONE
+    return UPDATES[job.update] if job.exchanges else ALONE
 
 
 class ParameterServer:

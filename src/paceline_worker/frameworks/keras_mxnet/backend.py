@@ -22,6 +22,7 @@ with warnings.catch_warnings():
     import keras  # after the builder, which makes it importable
     import mxnet as mx
 
+CONTEXTS = {"cpu": mx.cpu, "cuda": mx.gpu}
 Arrays = Dict[str, Any]  # NDArrays of one device
 EXCHANGES = {
     "replicated": "kvstore {} adds gradients up, an optimiser on each device",
@@ -51,7 +52,8 @@ class FrameworkBackend(Backend):
         os.environ["MXNET_UPDATE_ON_KVSTORE"] = str(int(job.update == "parameter_server"))  # its own switch
         everyone = list(range(len(place.devices)))
         self._groups = [[index] for index in everyone] if job.update == "independent" else [everyone]
-        self._contexts = [mx.cpu(int(name.split(":")[1])) for name in place.devices]
+        names = [name.split(":") for name in place.devices]
+        self._contexts = [CONTEXTS[kind](int(index)) for kind, index in names]
         mx.random.seed(job.seed)  # for dropout; the weights come from outside
         for context in self._contexts:
             mx.nd.zeros((1,), context).wait_to_read()  # starts the device's threads
@@ -68,7 +70,7 @@ class FrameworkBackend(Backend):
     @property
     def _store(self) -> Optional[str]:
         """MXNet's name for what joins the devices, which also says where gradients are added up."""
-        if len(self._groups[0]) == 1:
+        if not self._job.exchanges or self._job.update == "independent":
             return None
         on_host = (self._job.update, self._job.parameter_device) == ("parameter_server", "cpu")
         return "local" if on_host else "device"

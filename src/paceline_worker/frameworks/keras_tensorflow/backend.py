@@ -31,7 +31,7 @@ class FrameworkBackend(KerasBackend):
         self._divide_devices([int(name.split(":")[1]) for name in place.devices])
         kind = self._kind.replace("cuda", "gpu")
         self._devices = [f"{kind}:{index}" for index in range(len(place.devices))]
-        self._strategy = tf.distribute.MirroredStrategy(self._devices) if len(place.devices) > 1 else None
+        self._strategy = tf.distribute.MirroredStrategy(self._devices) if job.exchanges else None
         super().__init__(job, place)
 
     def _divide_devices(self, indices: List[int]) -> None:

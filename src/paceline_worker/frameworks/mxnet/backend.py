@@ -64,7 +64,7 @@ class FrameworkBackend(Backend):
             "versions": {"mxnet": mx.__version__, "numpy": np.__version__},
             "threads": int(os.environ["OMP_NUM_THREADS"]),
             "layout": "NCHW",
-            "exchange": exchange.mechanism(self._job, len(self._contexts)),
+            "exchange": exchange.mechanism(self._job),
             "onednn": mx.runtime.Features().is_enabled("MKLDNN"),
             "devices": [str(context) for context in self._contexts],
         }
@@ -73,17 +73,17 @@ class FrameworkBackend(Backend):
         self._graph, self._parameters = graph, graph.parameters()
         self._trained = [name for name, parameter in self._parameters.items() if parameter.kind == "trainable"]
         self._layers = builder.layers(graph)
-        symbol = builder.training(graph, self._layers)
-        self._replicas = [
-            self._replica(symbol, context, share) for context, share in zip(self._contexts, self._place.shares)
-        ]
+        self._replicas = [self._replica(context, share) for context, share in zip(self._contexts, self._place.shares)]
         self._gradients = [[replica.gradients[name] for replica in self._replicas] for name in self._trained]
         self._weights = [[replica.weights[name] for replica in self._replicas] for name in self._trained]
         self._losses: List[List[Any]] = []
         self._correct: List[List[Any]] = []
         self.write_weights(weights)
 
-    def _replica(self, symbol: Any, context: Any, share: int) -> Replica:
+    def _replica(self, context: Any, share: int) -> Replica:
+        # So that every image counts the same in the devices' mean.
+        scale = 1.0 if self._job.update == "independent" else self._job.weight(share)
+        symbol = builder.training(self._graph, self._layers, scale)
         height, width, channels = self._graph.input.shape
         shapes = {name: builder.native_shape(parameter) for name, parameter in self._parameters.items()}
         arrays = {name: mx.nd.zeros(shape, context) for name, shape in shapes.items()}
@@ -142,7 +142,8 @@ class FrameworkBackend(Backend):
 
     def losses(self) -> List[float]:
         losses, self._losses = self._losses, []
-        return [float(np.mean([part.asscalar() for part in step])) for step in losses]
+        parts = ([part.asscalar() for part in step] for step in losses)
+        return [float(np.average(step, weights=self._place.shares)) for step in parts]
 
     def correct(self) -> List[int]:
         correct, self._correct = self._correct, []

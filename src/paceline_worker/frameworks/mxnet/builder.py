@@ -111,14 +111,14 @@ def layers(graph: g.Graph) -> Dict[str, Symbol]:
     return values
 
 
-def training(graph: g.Graph, values: Dict[str, Symbol]) -> Symbol:
-    """Two outputs: the loss, which is what a backward pass starts from, and the logits of the prediction."""
+def training(graph: g.Graph, values: Dict[str, Symbol], scale: float) -> Symbol:
+    """Two outputs: the loss, which a backward pass starts from with this scale, and the logits of the prediction."""
     labels = mx.sym.Variable(LABELS)
     terms = [
         mx.sym.mean(mx.sym.pick(mx.sym.log_softmax(values[name]), labels)) * -weight
         for name, weight in graph.losses.items()
     ]
-    loss = mx.sym.MakeLoss(sum(terms[1:], terms[0]))
+    loss = mx.sym.MakeLoss(sum(terms[1:], terms[0]), grad_scale=scale)
     return mx.sym.Group([loss, mx.sym.BlockGrad(values[graph.prediction])])
 
 

@@ -29,13 +29,13 @@ def groups(update: str, devices: int) -> List[List[int]]:
     return [[index] for index in everyone] if update == "independent" else [everyone]
 
 
-def mechanism(job: Job, devices: int) -> Optional[str]:
+def mechanism(job: Job) -> Optional[str]:
     """In words, for the record."""
     found = {
         "replicated": "kvstore device adds gradients up, an optimiser on each device",
         "parameter_server": f"kvstore {STORES[job.parameter_device]} with the optimiser in it",
     }
-    return found.get(job.update) if devices > 1 else None
+    return found.get(job.update) if job.exchanges else None
 
 
 class Exchange(ABC):
@@ -110,7 +110,7 @@ class ParameterServer(Exchange):
 
 def new_exchange(job: Job, optimizer: Any, gradients: Lists, weights: Lists) -> Exchange:
     """By the job's update; one device has nobody to agree with."""
-    if len(weights[0]) == 1 or job.update == "independent":
+    if not job.exchanges or job.update == "independent":
         return Independent(optimizer, gradients, weights)
     if job.update == "parameter_server":
         return ParameterServer(optimizer, gradients, weights, job.parameter_device)

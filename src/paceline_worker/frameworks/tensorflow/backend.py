@@ -119,7 +119,12 @@ class FrameworkBackend(Backend):
                 for name, weight in self._graph.losses.items()
             ]
             loss = tf.add_n(terms)
-        return loss, tape.gradient(loss, trained), running, values
+        return loss, tape.gradient(loss, trained, self._loss_gradient(labels.shape[0])), running, values
+
+    def _loss_gradient(self, share: int) -> Any:
+        """What a device's gradients start from, so that every image counts the same in the devices' mean; None is 1."""
+        weight = self._job.weight(share)
+        return None if weight == 1 or self._job.update == "independent" else tf.constant(weight)
 
     def _look(self, images: Any, labels: Any) -> Tuple[Tensors, Tensors]:
         """Layer outputs of one device, and gradients from the same pass."""
@@ -187,7 +192,8 @@ class FrameworkBackend(Backend):
 
     def losses(self) -> List[float]:
         losses, self._losses = self._losses, []
-        return [float(np.mean([part.numpy() for part in self._parts(loss)])) for loss in losses]
+        parts = ([part.numpy() for part in self._parts(loss)] for loss in losses)
+        return [float(np.average(step, weights=self._place.shares)) for step in parts]
 
     def correct(self) -> List[int]:
         correct, self._correct = self._correct, []

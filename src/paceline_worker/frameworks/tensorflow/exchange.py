@@ -72,7 +72,7 @@ class Central(AllReduce):
 
 
 def exchange_for(job: Job, devices: List[str]) -> Exchange:
-    if len(devices) == 1:
+    if not job.exchanges:
         return Exchange(tf.distribute.OneDeviceStrategy(devices[0]))
     if job.update == "parameter_server":
         place = "cpu:0" if job.parameter_device == "cpu" else devices[0]

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.torch import builder
-from paceline_worker.frameworks.torch.exchange import Tensors, exchange_of, transport
+from paceline_worker.frameworks.torch.exchange import Tensors, exchange_of, loss_gradient, transport
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
@@ -32,7 +32,7 @@ class FrameworkBackend(Backend):
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
             torch.zeros((), device=self._device)  # the driver's own memory is idle memory, not the network's
-        if place.size > 1:
+        if job.exchanges:
             distributed.init_process_group(transport(job), timeout=timedelta(seconds=job.patience_seconds))
 
     def settings(self) -> Dict[str, Any]:
@@ -42,7 +42,7 @@ class FrameworkBackend(Backend):
             "layout": "channels_last",
             "optimizer": "SGD(fused=True)",
             "exchange": exchange_of(self._job).mechanism,
-            "transport": transport(self._job) if self._place.size > 1 else None,
+            "transport": transport(self._job) if self._job.exchanges else None,
             "compiled": self._job.mode == "compile",
         }
 
@@ -56,6 +56,7 @@ class FrameworkBackend(Backend):
         trained = {name: self._tensors[name] for name in self._trained}
         self._exchange = exchange_of(self._job)(self._job, self._place, trained, self._new_optimizer)
         self._model = self._exchange.join(self._plain)
+        self._loss_gradient = loss_gradient(self._job, self._place)
         if self._job.mode == "compile":
             self._model = torch.compile(self._model)
         self._losses: List[torch.Tensor] = []
@@ -98,7 +99,7 @@ class FrameworkBackend(Backend):
 
     def train_step(self, batch: Batch) -> None:
         loss, logits = self._loss(*batch)
-        loss.backward()
+        loss.backward(self._loss_gradient)
         self._exchange.step()
         self._losses.append(loss.detach())
         if self._job.count_correct:
@@ -145,7 +146,7 @@ class FrameworkBackend(Backend):
 
     def gradients(self, batch: Batch) -> Weights:
         kept = self._kept()
-        self._loss(*batch)[0].backward()
+        self._loss(*batch)[0].backward(self._loss_gradient)
         self._exchange.average_gradients()
         gradients = {name: builder.to_neutral(self._roles[name], self._tensors[name].grad) for name in self._trained}
         self._exchange.forget_gradients()
@@ -174,5 +175,5 @@ class FrameworkBackend(Backend):
         return [torch.cuda.max_memory_allocated(self._device)] if self._device.type == "cuda" else None
 
     def close(self) -> None:
-        if self._place.size > 1:
+        if self._job.exchanges:
             distributed.destroy_process_group()

@@ -130,7 +130,15 @@ EXCHANGES: Dict[str, Type[Exchange]] = {
 
 def exchange_of(job: Job) -> Type[Exchange]:
     """One device alone has nothing to exchange."""
-    return EXCHANGES[job.update] if len(job.devices) > 1 else Exchange
+    return EXCHANGES[job.update] if job.exchanges else Exchange
+
+
+def loss_gradient(job: Job, place: Place) -> Optional[torch.Tensor]:
+    """What backward starts from, so that every image counts the same in the ranks' mean; None is 1."""
+    weight = job.weight(place.local_batch_size)
+    if weight == 1 or exchange_of(job) is Exchange:
+        return None
+    return torch.tensor(weight, device=place.devices[0])
 
 
 def through_host(job: Job) -> bool:

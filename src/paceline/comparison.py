@@ -1,0 +1,151 @@
+"""Two sets of results, cell by cell: better, worse, or cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from paceline.cell import Cell
+from paceline.errors import UserError
+from paceline.sides import CellRuns, Side, differences
+from paceline.significance import LEVEL, detectable, mann_whitney, runs_needed, smallest_p
+from paceline.stats import Estimate, ratio
+
+MORE_IS_BETTER = {"images/s": True, "seconds": False, "memory": False, "accuracy": True}
+ONE_FAILED = ("failed", "works again")
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell in both."""
+
+    cell: Cell
+    verdict: str  # better, worse, cannot tell, failed, works again, failed in both, only in old, only in new
+    regression: bool = False  # it fails now, or is surely worse by more than the threshold
+    reason: str = ""
+    old: tuple[float, ...] = ()  # of each run
+    new: tuple[float, ...] = ()
+    ratio: Estimate | None = None  # new divided by old
+    p: float | None = None
+    detectable: float | None = None  # the smallest relative difference that so many and so scattered runs show
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    old: str
+    new: str
+    metric: str
+    threshold: float
+    differences: tuple[str, ...]  # such as versions
+    cells: tuple[Compared, ...]
+    regressions: int
+
+
+def compare(old: Side, new: Side, threshold: float) -> Comparison:
+    """Cells that differ in any setting are not compared, but listed."""
+    if not old.cells.keys() & new.cells.keys():
+        raise UserError(f"{old.name} and {new.name} have no cell in common: {_unlike(old, new)}.")
+    keys = dict.fromkeys([*old.cells, *new.cells])
+    cells = tuple(_compared(key, old, new, threshold) for key in keys)
+    if not any((cell.old and cell.new) or cell.verdict in ONE_FAILED for cell in cells):
+        raise UserError(f"No cell has {old.metric} in both {old.name} and {new.name}.")
+    return Comparison(
+        old=old.name,
+        new=new.name,
+        metric=old.metric,
+        threshold=threshold,
+        differences=tuple(differences(old, new)),
+        cells=cells,
+        regressions=sum(cell.regression for cell in cells),
+    )
+
+
+def _compared(key: Cell, old: Side, new: Side, threshold: float) -> Compared:
+    before, after = old.cells.get(key), new.cells.get(key)
+    if before is None or after is None or before.skipped or after.skipped:
+        return _only(before, after)
+    if before.failure or after.failure:
+        return _failed(before, after)
+    values, base = after.values(new.metric), before.values(old.metric)
+    return judge(before.cell, base, values, MORE_IS_BETTER[old.metric], threshold)
+
+
+def _only(before: CellRuns | None, after: CellRuns | None) -> Compared:
+    """In one of them alone, or not run in one or both."""
+    skips = {"old": before and before.skipped, "new": after and after.skipped}
+    if skips["old"] == skips["new"]:
+        skips = {"both": skips["old"]}
+    reason = "; ".join(f"skipped in {side}, {reason}" for side, reason in skips.items() if reason)
+    present = [side for side, runs in (("old", before), ("new", after)) if runs and not runs.skipped]
+    known = before or after
+    assert known is not None  # noqa: S101 - it came from one of the sides
+    verdict = f"only in {present[0]}" if present else "not run"
+    return Compared(cell=known.cell, verdict=verdict, reason=reason)
+
+
+def _failed(before: CellRuns, after: CellRuns) -> Compared:
+    if before.failure and after.failure:
+        return Compared(cell=before.cell, verdict="failed in both", reason=after.failure)
+    if after.failure:
+        return Compared(cell=before.cell, verdict="failed", regression=True, reason=after.failure)
+    return Compared(cell=before.cell, verdict="works again", reason=f"before, {before.failure}")
+
+
+def judge(cell: Cell, old: Sequence[float], new: Sequence[float], more_is_better: bool, threshold: float) -> Compared:
+    """A verdict needs both: an interval of the ratio that leaves out 1, and ranks that chance would hardly make."""
+    if not old or not new:
+        return Compared(cell=cell, verdict="cannot tell", reason="not measured", old=tuple(old), new=tuple(new))
+    found = ratio(new, old) if min(*old, *new) > 0 else None
+    p = mann_whitney(new, old)
+    reason = _why_not(old, new, found, p)
+    better = found is not None and (found.median > 1) == more_is_better
+    return Compared(
+        cell=cell,
+        verdict="cannot tell" if reason else "better" if better else "worse",
+        regression=not reason and not better and _beyond(found, more_is_better, threshold),
+        reason=reason,
+        old=tuple(old),
+        new=tuple(new),
+        ratio=found,
+        p=p,
+        detectable=detectable(new, old),
+    )
+
+
+def _why_not(old: Sequence[float], new: Sequence[float], found: Estimate | None, p: float) -> str:
+    """Why no difference can be told; empty if one can."""
+    if found is None:
+        return "not above zero, so there is no ratio"
+    if smallest_p(len(new), len(old)) >= LEVEL:
+        least = runs_needed()
+        runs = f"{len(old)} against {len(new)} run{'s' if len(new) > 1 else ''}"
+        return f"{runs} can never show it; {least} against {least} can"
+    if found.low is None or found.high is None:
+        return "a single run has no interval"
+    if found.low <= 1 <= found.high:
+        return "the interval includes 1"
+    return "" if p < LEVEL else f"p = {p:.2f}"
+
+
+def _beyond(found: Estimate | None, more_is_better: bool, threshold: float) -> bool:
+    """Whether the whole interval is worse than the threshold allows."""
+    if found is None or found.low is None or found.high is None:
+        return False
+    return found.high < 1 - threshold if more_is_better else found.low > 1 + threshold
+
+
+def _unlike(old: Side, new: Side) -> str:
+    """In what no cell of one agrees with any of the other."""
+    fields = [name for name in Cell.__struct_fields__ if name not in ("cores", "oversubscribed")]
+    values = [
+        (name, {getattr(cell, name) for cell in old.cells}, {getattr(cell, name) for cell in new.cells})
+        for name in fields
+    ]
+    apart = [
+        f"{name} is {_some(before)} against {_some(after)}" for name, before, after in values if not before & after
+    ]
+    return ", ".join(apart) or "no combination of their settings is in both"
+
+
+def _some(values: set[object]) -> str:
+    kept = sorted(str(value) or "none" for value in values)
+    return ", ".join(kept[:3]) + (", …" if len(kept) > 3 else "")

@@ -1,0 +1,216 @@
+"""What the rows of a table say, each finding only if the runs support it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import msgspec
+
+from paceline.metrics import Row
+from paceline.significance import LEVEL, Scatter
+from paceline.stats import Estimate, difference, ratio
+
+Values = Sequence[float]
+
+
+class Against(msgspec.Struct, frozen=True):
+    """One cell compared with another."""
+
+    name: str  # the other: a framework, or a device set
+    value: Estimate  # this one divided by the other, or less the other
+    clear: bool  # whether they can be told apart
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str  # fastest, memory, accuracy, slower, above linear, failed, skipped, one run, apart
+    where: str = ""  # the device set
+    who: tuple[str, ...] = ()
+    against: tuple[Against, ...] = ()  # the nearest first
+    reason: str = ""
+    cells: tuple[str, ...]  # what it rests on
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How two samples are held against each other."""
+
+    compare: Callable[[Values, Values], Estimate | None]
+    equal: float  # what it gives for equal ones
+    even: Callable[[float], float]  # makes the scatter alike for small and large values
+
+    def evened(self, values: Values) -> list[float]:
+        return [self.even(value) for value in values]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Tells cells of one table apart."""
+
+    scale: Scale
+    scatter: Scatter
+    tests: int  # that are made in the table: the more of them, the stricter each (Bonferroni)
+
+    @classmethod
+    def of(cls, scale: Scale, samples: Sequence[Values], tests: int) -> Judge:
+        return cls(scale, Scatter.of(*map(scale.evened, samples)), tests)
+
+    def against(self, name: str, values: Values, base: Values) -> Against:
+        """Clear if the interval says so, and chance would hardly do it: a few runs make too narrow an interval."""
+        found = self.scale.compare(values, base)
+        if found is None or found.low is None or found.high is None:
+            raise ValueError("a comparison needs two runs on each side")
+        apart = not found.low <= self.scale.equal <= found.high
+        return Against(name, found, apart and self._chance(values, base) < LEVEL / self.tests)
+
+    def _chance(self, values: Values, base: Values) -> float:
+        """By the scatter of these two, which few runs hardly tell, or by a larger one of all; two tests count twice."""
+        even, even_base = self.scale.evened(values), self.scale.evened(base)
+        own = Scatter.of(even, even_base)
+        scatters = [own, self.scatter] if self.scatter.deviation > own.deviation else [own]
+        return len(scatters) * min(scatter.chance(even, even_base) for scatter in scatters)
+
+
+RATIO = Scale(ratio, 1.0, math.log)
+DIFFERENCE = Scale(difference, 0.0, float)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    kind: str
+    values: Callable[[Row], Values]
+    better: int  # 1: more of it, -1: less
+    scale: Scale
+
+    def usable(self, row: Row) -> bool:
+        """Two runs or more, and nothing that has no ratio."""
+        values = self.values(row)
+        return len(values) > 1 and row.status != "failed" and (self.scale is DIFFERENCE or min(values) > 0)
+
+
+def _memory(row: Row) -> Values:
+    return () if "preallocated" in row.marks else row.memory_mib_of_runs  # else it tells what was taken, not needed
+
+
+SPEED = Quantity("fastest", lambda row: row.images_per_second_of_runs, 1, RATIO)
+ACCURACY = Quantity("accuracy", lambda row: row.test_accuracy_of_runs, 1, DIFFERENCE)
+MEMORY = Quantity("memory", _memory, -1, RATIO)
+
+
+def findings(rows: Sequence[Row]) -> list[Finding]:
+    """What matters in one table, in the order in which it should be said."""
+    if any(row.command for row in rows):
+        return []  # nobody knows whether two commands train the same thing
+    return [
+        *_single_runs(rows),
+        *_leaders(rows, SPEED),
+        *_without_result(rows),
+        *_scaling(rows),
+        *_leaders(rows, ACCURACY),
+        *_leaders(rows, MEMORY),
+        *_apart(rows),
+    ]
+
+
+def _place(row: Row) -> str:
+    unlike = ":".join(map(str, row.shares)) if len(set(row.shares)) > 1 else ""
+    marks = ("wrapped" if row.wrapped else "", "simulated" if row.slow else "")
+    return " ".join(filter(None, (row.devices, unlike, *marks)))
+
+
+def _name(row: Row) -> str:
+    return f"{row.framework} {_place(row)}"
+
+
+def _alike(rows: Sequence[Row], quantity: Quantity) -> list[list[Row]]:
+    """Rows that differ in their framework alone, where there are several; of one framework the newest."""
+    groups: dict[object, dict[str, Row]] = {}
+    for row in filter(quantity.usable, rows):
+        settings = (_place(row), row.slow, row.batch_size, row.learning_rate, row.machine, row.seed)
+        groups.setdefault(settings, {}).setdefault(row.framework, row)
+    return [list(group.values()) for group in groups.values() if len(group) > 1]
+
+
+def _leaders(rows: Sequence[Row], quantity: Quantity) -> Iterator[Finding]:
+    """For each device set the best against all others."""
+    groups = _alike(rows, quantity)
+    if not groups:
+        return
+    pairs = sum(math.comb(len(group), 2) for group in groups)  # which is best was not known before: all were compared
+    judge = Judge.of(quantity.scale, [quantity.values(row) for group in groups for row in group], pairs)
+    for group in groups:
+        ordered = sorted(group, key=lambda row: -quantity.better * statistics.median(quantity.values(row)))
+        best, *others = ordered
+        against = [judge.against(row.framework, quantity.values(best), quantity.values(row)) for row in others]
+        yield Finding(
+            kind=quantity.kind,
+            where=_place(best),
+            who=(best.framework,),
+            against=tuple(against),
+            cells=tuple(map(_name, ordered)),
+        )
+
+
+def _scaling(rows: Sequence[Row]) -> list[Finding]:
+    """Where more devices are slower than fewer, and where they are faster than their number."""
+    families: dict[object, dict[int, Row]] = {}
+    for row in filter(SPEED.usable, rows):
+        if not (row.wrapped or row.slow or len(set(row.shares)) > 1):
+            family = (row.framework, "cpu" in row.devices, row.machine, row.seed)
+            families.setdefault(family, {}).setdefault(row.device_count, row)
+    steps = [pair for family in families.values() for pair in pairwise(family[count] for count in sorted(family))]
+    whole = [(family[1], more) for family in families.values() if 1 in family for more in family.values()]
+    whole = [(one, more) for one, more in whole if more is not one]
+    if not steps:
+        return []
+    samples = [row.images_per_second_of_runs for family in families.values() for row in family.values()]
+    judge = Judge.of(RATIO, samples, len(steps) + len(whole))
+    slower = [_against_fewer("slower", fewer, more, judge) for fewer, more in steps]
+    above = [_against_fewer("above linear", one, more, judge) for one, more in whole]
+    return [finding for finding in slower + above if finding]
+
+
+def _against_fewer(kind: str, fewer: Row, more: Row, judge: Judge) -> Finding | None:
+    """Set against the fewer devices as they are, or against what they would be with perfect scaling."""
+    perfect = more.device_count / fewer.device_count if kind == "above linear" else 1.0
+    values, base = more.images_per_second_of_runs, fewer.images_per_second_of_runs
+    found = judge.against(_place(fewer), values, [perfect * value for value in base])
+    above = found.value.median > 1
+    if not found.clear or above != (kind == "above linear"):
+        return None
+    plain = judge.against(_place(fewer), values, base)
+    return Finding(
+        kind=kind,
+        where=_place(more),
+        who=(more.framework,),
+        against=(Against(plain.name, plain.value, clear=True),),
+        cells=(_name(more), _name(fewer)),
+    )
+
+
+def _without_result(rows: Sequence[Row]) -> Iterator[Finding]:
+    """What failed or was skipped, those with one cause together."""
+    causes: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.status in ("failed", "skipped"):
+            causes.setdefault((row.status, row.reason or "unknown"), []).append(_name(row))
+    for (status, reason), names in sorted(causes.items(), key=lambda cause: cause[0][0]):
+        yield Finding(kind=status, who=tuple(names), reason=reason, cells=tuple(names))
+
+
+def _single_runs(rows: Sequence[Row]) -> Iterator[Finding]:
+    """Nothing can be told about what ran once."""
+    ran = [row for row in rows if row.images_per_second_of_runs]
+    once = [_name(row) for row in ran if len(row.images_per_second_of_runs) == 1]
+    if once and len(ran) > 1:
+        yield Finding(kind="one run", who=() if len(once) == len(ran) else tuple(once), cells=tuple(once))
+
+
+def _apart(rows: Sequence[Row]) -> Iterator[Finding]:
+    """Cells of one device set whose runs were not interleaved; the ids of runs sort by time."""
+    for group in _alike(rows, SPEED):
+        if max(min(row.runs) for row in group) > min(max(row.runs) for row in group):
+            yield Finding(kind="apart", where=_place(group[0]), cells=tuple(map(_name, group)))

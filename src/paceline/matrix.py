@@ -1,0 +1,182 @@
+"""From a suite to its cells: every combination of what it names, with all settings worked out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from paceline import datasets
+from paceline.cell import Cell
+from paceline.devices import DeviceSet, assign_cores, check_present, parse_devices
+from paceline.errors import UserError, unknown
+from paceline.frameworks import expand, find
+from paceline.machine import Machine
+from paceline.shares import EQUAL, check_shares, parse_slow, slow_factors, told_shares
+from paceline.suite import DEFAULT_STEPS, Suite
+from paceline.workloads import known_workload
+from paceline.workloads.definition import Workload
+
+UPDATES = ("replicated", "parameter_server", "independent")
+FAKE_SOURCES = ("fake:device", "fake:host", "fake:python")
+SOURCES = (*FAKE_SOURCES, *datasets.KNOWN)
+LEARNING_RATE_RULES: dict[str, Callable[[float], float]] = {"none": lambda _: 1.0, "linear": float, "sqrt": math.sqrt}
+PRECISIONS = ("float32", "bfloat16")
+WRAPPED = {"plain": (False,), "wrapped": (True,), "both": (False, True)}
+
+
+@dataclass(frozen=True)
+class Use:
+    """A device set and how it is used."""
+
+    devices: DeviceSet
+    shares: str
+    slow: tuple[float, ...]
+    wrapped: bool
+    cores: tuple[tuple[int, ...], ...]
+    oversubscribed: bool
+
+
+def cells_of(suite: Suite, machine: Machine) -> list[Cell]:
+    """In the order of the table; what the user got wrong is an error."""
+    return [cell for part in suite.parts or (suite,) for cell in _matrix(part, machine)]
+
+
+def _matrix(suite: Suite, machine: Machine) -> list[Cell]:
+    uses = list(_uses(suite, machine))
+    inputs = [
+        choice
+        for workload, data in itertools.product(suite.workload, suite.data)
+        for choice in _inputs(suite, known_workload(workload), data)
+    ]
+    matrix = itertools.product(inputs, suite.update, suite.precision, _batches(suite), expand(suite.framework), uses)
+    return [
+        _cell(suite, known_workload(workload), (data, given, update, precision), batch, framework, use)
+        for (workload, data, given), update, precision, batch, framework, use in matrix
+    ]
+
+
+def _uses(suite: Suite, machine: Machine) -> Iterator[Use]:
+    sets = [parse_devices(text) for text in suite.devices]
+    slow = parse_slow(suite.slow, sets)
+    for devices in sets:
+        check_present(devices, machine)
+        cores = _cores_per_device(suite, devices, sets, machine)
+        alone = devices.count == 1
+        for shares in suite.shares:
+            check_shares(shares, devices)
+        for shares, wrapped in itertools.product(
+            (EQUAL,) if alone else suite.shares, WRAPPED[suite.single] if alone else (False,)
+        ):
+            yield Use(
+                devices=devices,
+                shares=shares,
+                slow=slow_factors(slow, devices),
+                wrapped=wrapped,
+                cores=assign_cores(devices, cores, machine.cores),
+                oversubscribed=devices.kind == "cpu" and devices.count * cores > len(machine.cores),
+            )
+
+
+def _cores_per_device(suite: Suite, devices: DeviceSet, sets: list[DeviceSet], machine: Machine) -> int:
+    """As told, or so that the largest CPU set of the plan fits and the smaller ones have no more cores per device."""
+    rivals = [other.count for other in sets if other.kind == "cpu"] if devices.kind == "cpu" else [devices.count]
+    return suite.cores_per_device or max(1, len(machine.cores) // max(rivals))
+
+
+def _inputs(suite: Suite, workload: Workload, data: str) -> list[tuple[str, str, str]]:
+    """Workload, data source and what is done to the images: nothing if they are fake."""
+    _known("data source", data, SOURCES)
+    if data in FAKE_SOURCES or data != workload.dataset or not workload.pipelines:
+        return [(workload.name, data, "")]
+    chosen = suite.input or list(workload.pipelines)[:1]
+    return [
+        (workload.name, data, _known(f"input of {workload.name}", name, tuple(workload.pipelines))) for name in chosen
+    ]
+
+
+def _batches(suite: Suite) -> list[tuple[str, int | None]]:
+    """How the batch is given, and its size; None is the workload's own."""
+    per_device: list[tuple[str, int | None]] = [("weak", size) for size in suite.batch_per_device]
+    in_all: list[tuple[str, int | None]] = [("strong", size) for size in suite.batch_size]
+    return per_device or in_all or [("strong", None)]
+
+
+def _cell(
+    suite: Suite,
+    workload: Workload,
+    choices: tuple[str, str, str, str],
+    batch: tuple[str, int | None],
+    framework: str,
+    use: Use,
+) -> Cell:
+    data, given, update, precision = choices
+    scaling, size = batch
+    batch_size = (size or workload.batch_size) * (use.devices.count if scaling == "weak" else 1)
+    check_batch(batch_size, use)
+    evaluate = suite.evaluate or ("epoch" if suite.epochs else "never")
+    return Cell(
+        workload=workload.name,
+        framework=find(framework).name,
+        devices=use.devices.name,
+        update=_known("update", update, UPDATES),
+        data=data,
+        precision=_known("precision", precision, PRECISIONS),
+        batch_size=batch_size,
+        scaling=scaling,
+        steps=_steps(suite, workload, given, batch_size),
+        warmup=suite.warmup,
+        learning_rate=_rate(suite, workload, batch_size),
+        seed=suite.seed,
+        cores=use.cores,
+        oversubscribed=use.oversubscribed,
+        input=given,
+        evaluate=evaluate if given else "never",
+        parameter_device=suite.parameter_device if update == "parameter_server" else "",
+        shares=use.shares,
+        slow=use.slow,
+        wrapped=use.wrapped,
+    )
+
+
+def _known(what: str, value: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise unknown(what, value, choices)
+    return value
+
+
+def check_batch(batch_size: int, use: Use) -> None:
+    """Refuse a batch that does not go into the shares; those still to be measured are taken for equal."""
+    if use.shares == EQUAL:
+        check_split(batch_size, use.devices)
+    told_shares(use.shares, batch_size, use.devices)
+
+
+def check_split(batch_size: int, devices: DeviceSet) -> None:
+    if batch_size % devices.count:
+        fitting = batch_size + devices.count - batch_size % devices.count
+        raise UserError(
+            f"A batch of {batch_size} cannot be split over {devices.count} devices ({devices.name}); "
+            f"use a multiple of {devices.count}, such as {fitting}."
+        )
+
+
+def _rate(suite: Suite, workload: Workload, batch_size: int) -> float:
+    return (suite.lr or workload.recipe.learning_rate) * LEARNING_RATE_RULES[suite.lr_rule](
+        batch_size / workload.batch_size
+    )
+
+
+def _steps(suite: Suite, workload: Workload, given: str, batch_size: int) -> int:
+    """As told, or so many that every image is seen often enough; some recipes fill up the last batch of an epoch."""
+    steps = suite.steps or DEFAULT_STEPS
+    if suite.epochs is not None:
+        batches = workload.images_per_epoch / batch_size
+        filled_up = given and workload.pipelines[given].ending == "complete"
+        steps = max(1, math.ceil(suite.epochs * (math.ceil(batches) if filled_up else batches)))
+    if suite.warmup >= steps:
+        raise UserError(
+            f"warmup {suite.warmup} must be less than the {steps} steps; use --warmup {steps - 1} or more steps."
+        )
+    return steps

@@ -1,0 +1,183 @@
+"""The figures of four published benchmarks, every one with what it counts and what is known to be wrong with it."""
+
+from __future__ import annotations
+
+import tomllib
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+NAMES = ("neon-vs-mxnet", "mxnet-multi-gpu", "keras-backends", "tensorpack-vs-tf")  # in the order of their ages
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all of these are: values whose every field is meant."""
+
+
+class Definition(Struct, frozen=True, kw_only=True):
+    """What a kind of figure counts."""
+
+    id: str
+    unit: str
+    counts: str
+    ours: str  # our own definition of the same kind; empty if we have none
+    same: bool  # it counts the same as ours
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    title: str
+    author: str
+    program: str
+    revision: str
+    date: str
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    id: str
+    text: str
+
+
+class Erratum(Struct, frozen=True, kw_only=True):
+    """Something that is known to be wrong."""
+
+    field: str  # the metric, or the field of a record or a claim
+    kind: str
+    why: str  # with the arithmetic
+    corrected: float | str | tuple[float, ...] | None = None  # None where no right value is known
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    """One printed figure."""
+
+    definition: str
+    unit: str
+    value: float  # of all devices together where each has its own
+    per_device: tuple[float, ...]  # empty where there is one figure
+    printed: tuple[str, ...]  # with the digits that were printed
+    error: Erratum | None
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """One measured place in a published table."""
+
+    benchmark: str
+    table: str
+    row: str
+    framework: str  # by our name
+    framework_there: str
+    workload: str  # by our name
+    machine: str  # id
+    devices: str
+    device_count: int
+    device_kind: str
+    batch: str  # as printed
+    batch_size: int | None = None  # of all devices together; None where it cannot be told
+    learning_rate: float | None = None
+    update: str = ""  # empty where it is not said
+    data: str = ""
+    epochs: int | None = None
+    seed: int | None = None
+    command: str = ""
+    failure: str = ""  # what a crashed run said
+    remark: str = ""
+    errors: tuple[Erratum, ...] = ()
+    metrics: dict[str, Metric] = {}
+
+    @property
+    def batch_per_device(self) -> float | None:
+        return None if self.batch_size is None else self.batch_size / self.device_count
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """A ratio that stands in the prose: `better` is so many times as good as `worse`."""
+
+    text: str
+    metric: str
+    better: str
+    worse: str
+    device_count: int
+    factor: float
+    printed: str
+    remark: str = ""
+    errors: tuple[Erratum, ...] = ()
+
+
+class Benchmark(Struct, frozen=True, kw_only=True):
+    name: str
+    dataset: str
+    source: Source
+    machines: dict[str, Machine]
+    records: tuple[Record, ...]
+    claims: tuple[Claim, ...]
+
+
+@cache
+def definitions() -> dict[str, Definition]:
+    """What each kind of figure counts, by its id."""
+    return {found.id: found for found in msgspec.convert(_read("definitions")["definition"], list[Definition])}
+
+
+@cache
+def all_benchmarks() -> dict[str, Benchmark]:
+    """The four benchmarks by name."""
+    return {name: _benchmark(_read(name)) for name in NAMES}
+
+
+def _read(name: str) -> dict[str, Any]:
+    """Decimal, because 0.810 says more than 0.81."""
+    text = (files(__name__) / f"{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text, parse_float=Decimal)
+
+
+def _benchmark(found: dict[str, Any]) -> Benchmark:
+    return Benchmark(
+        name=found["name"],
+        dataset=found["dataset"],
+        source=msgspec.convert(found["source"], Source),
+        machines={each["id"]: msgspec.convert(each, Machine) for each in found["machine"]},
+        records=tuple(_record(found["name"], table, row) for table in found["table"] for row in table["row"]),
+        claims=tuple(_claim(each) for each in found.get("claim", ())),
+    )
+
+
+def _record(benchmark: str, table: dict[str, Any], row: dict[str, Any]) -> Record:
+    """A row has what its table says, unless it says otherwise; errors of both are its own."""
+    fields = {**table, **row, "benchmark": benchmark}
+    errors = _errors(table) + _errors(row)
+    fields.pop("error", None)
+    metrics = {name: _metric(name, printed, errors) for name, printed in fields.pop("metrics", {}).items()}
+    return msgspec.structs.replace(msgspec.convert(_plain(fields), Record), errors=errors, metrics=metrics)
+
+
+def _metric(name: str, figures: Any, errors: tuple[Erratum, ...]) -> Metric:
+    each = figures if isinstance(figures, list) else [figures]
+    return Metric(
+        definition=name,
+        unit=definitions()[name].unit,
+        value=float(sum(each)),
+        per_device=tuple(map(float, each)) if len(each) > 1 else (),
+        printed=tuple(map(str, each)),
+        error=next((error for error in errors if error.field == name), None),
+    )
+
+
+def _claim(found: dict[str, Any]) -> Claim:
+    fields = {key: value for key, value in found.items() if key != "error"}
+    fields = {**fields, "printed": str(found["factor"])}
+    return msgspec.structs.replace(msgspec.convert(_plain(fields), Claim), errors=_errors(found))
+
+
+def _errors(found: dict[str, Any]) -> tuple[Erratum, ...]:
+    return tuple(msgspec.convert(_plain(each), Erratum) for each in found.get("error", ()))
+
+
+def _plain(value: Any) -> Any:
+    """Decimals as floats, which is what numbers are outside of the file."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return float(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,101 @@
+"""Arranged tables as text, Markdown or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from paceline.metrics import Row
+from paceline.report import sentences
+from paceline.report.columns import tables
+from paceline.report.layouts import Grid
+from paceline.report.words import markdown_cell
+
+WORD = 8  # letters; shorter ones stand for a number that is missing
+
+
+def text(grids: Sequence[Grid], width: int | None = None) -> str:
+    """For a terminal: turned on its side where it would be too wide."""
+    output = io.StringIO()
+    console = Console(width=width, file=output, highlight=False, force_terminal=False)
+    for grid in grids:
+        console.print(grid.title, markup=False)
+        console.print(_fitting(grid, console))
+        for note in grid.notes:
+            console.print(f"* {note}", markup=False)
+        console.print()
+    return output.getvalue()
+
+
+def findings(rows: Sequence[Row], form: str) -> str:
+    """What the rows say, table by table of their plain form."""
+    groups = tables(rows)
+    labels = differing([name for name, _ in groups])
+    said = [
+        f"{label}{line}" for label, (_, group) in zip(labels, groups, strict=True) for line in sentences.lines(group)
+    ]
+    if form == "csv" or not said:
+        return ""
+    if form == "markdown":
+        return "\n".join(["Findings", "", *(f"* {markdown_cell(line)}" for line in said), ""])
+    output = io.StringIO()
+    console = Console(file=output, highlight=False, force_terminal=False, markup=False)
+    console.print("Findings", *(f"* {line}" for line in said), sep="\n")
+    return output.getvalue()
+
+
+def differing(titles: Sequence[str]) -> list[str]:
+    """What each has that not all have, as the beginning of a sentence."""
+    parts = [title.split(", ") for title in titles]
+    common = set.intersection(*map(set, parts)) if parts else set()
+    found = [", ".join(part for part in each if part not in common) for each in parts]
+    return [f"{label}: " if label else "" for label in found]
+
+
+def _fitting(grid: Grid, console: Console) -> Table:
+    upright = _table(grid)
+    if not grid.turns:
+        return upright
+    lying = _table(grid.transposed())
+    unlimited = console.options.update(width=1000)
+    widths = [console.measure(table, options=unlimited).maximum for table in (upright, lying)]
+    return upright if widths[0] <= console.width or widths[0] <= widths[1] else lying
+
+
+def _table(grid: Grid) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    headings, *lines = grid.lines
+    for place, heading in enumerate(headings):
+        numbers = place > 0 and all(line[place][:1].isdigit() or len(line[place]) < WORD for line in lines)
+        table.add_column(heading, justify="right" if numbers else "left", no_wrap=place == 0, overflow="fold")
+    for line in lines:
+        table.add_row(*line)
+    return table
+
+
+def markdown(grids: Sequence[Grid]) -> str:
+    lines = []
+    for grid in grids:
+        rows = [f"| {' | '.join(map(markdown_cell, line))} |" for line in grid.lines]
+        rows.insert(1, "|---|" + "---:|" * (len(grid.lines[0]) - 1))
+        notes = [f"* {markdown_cell(note)}" for note in grid.notes]
+        lines += [f"**{markdown_cell(grid.title)}**", "", *rows, "", *notes, ""]
+    return "\n".join(lines)
+
+
+def as_csv(grids: Sequence[Grid]) -> str:
+    """Table after table, each with its title in the first column."""
+    output = io.StringIO()
+    writer = csv.writer(output, lineterminator="\n")
+    for grid in grids:
+        writer.writerow(["table", *grid.lines[0]])
+        writer.writerows([grid.title, *line] for line in grid.lines[1:])
+    return output.getvalue()
+
+
+FORMATS: dict[str, Callable[[Sequence[Grid]], str]] = {"text": text, "markdown": markdown, "csv": as_csv}

@@ -1,0 +1,61 @@
+"""The resources of a cell: from those of its runs in the index to what stands in its row."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import statistics
+from collections.abc import Sequence
+
+from paceline.resources import Noise, Range, preallocated
+from paceline.stats import Estimate
+
+MEBIBYTE = 2**20
+Runs = Sequence[sqlite3.Row]
+
+
+def mebibytes(runs: Runs, column: str) -> tuple[float, ...]:
+    """Median over runs, place by place."""
+    found: list[list[float]] = [json.loads(run[column]) for run in runs]
+    return tuple(statistics.median(place) / MEBIBYTE for place in zip(*found, strict=False))
+
+
+def totals(runs: Runs, column: str) -> tuple[float, ...]:
+    """All places of each run together, where any were seen."""
+    found: list[list[float]] = [json.loads(run[column]) for run in runs]
+    return tuple(sum(places) / MEBIBYTE for places in found if places)
+
+
+def any_preallocated(runs: Runs) -> bool:
+    """Whether a GPU of any run was taken before it was needed."""
+    columns = ("memory_bytes", "started_bytes", "allocator_bytes")
+    return any(
+        preallocated(peak, started, own)
+        for memory, starts, allocators in ([json.loads(run[column]) for column in columns] for run in runs)
+        for peak, started, own in zip(memory, starts, allocators or [None] * len(memory), strict=False)
+    )
+
+
+def utilisation(runs: Runs) -> tuple[Range, ...]:
+    """Of each device: the median of the runs' medians, and the lowest and highest that any of them saw."""
+    seen: list[list[Range]] = [json.loads(run["utilisation"]) for run in runs]
+    devices = [list(zip(*device, strict=True)) for device in zip(*filter(None, seen), strict=False)]
+    return tuple((min(low), statistics.median(middle), max(high)) for low, middle, high in devices)
+
+
+def noise(runs: Runs) -> Noise:
+    """The median of each kind."""
+    found = {name: [run[name] for run in runs if run[name] is not None] for name in Noise.__struct_fields__}
+    return Noise(**{name: statistics.median(values) for name, values in found.items() if values})
+
+
+def unrest(speed: Estimate, widest: float, seen: Noise) -> str:
+    """How unsure a noisy cell is, and what was seen beside it that may have made it so."""
+    width = ((speed.high or 0.0) - (speed.low or 0.0)) / speed.median
+    limit = f"its 95 % interval is {100 * width:.0f} % of the median ({100 * widest:g} % is the limit)"
+    causes = [
+        "" if seen.other is None else f"other programs took {100 * seen.other:.1f} % of its cores",
+        "" if seen.stolen is None else f"{100 * seen.stolen:.1f} % was stolen",
+        "" if seen.switches_per_second is None else f"{seen.switches_per_second:.0f} involuntary switches/s",
+    ]
+    return "; ".join(filter(None, [limit, ", ".join(filter(None, causes))]))

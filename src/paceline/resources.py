@@ -1,0 +1,175 @@
+"""What the samples of a run say: memory of its GPUs and child processes, how busy its devices were, and noise."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import msgspec
+
+from paceline.events import EventFile, Phase
+from paceline.monitor import Sample
+
+MOSTLY = 0.8  # two samples tell about training if it filled this part of the time between them
+CONTEXT_BYTES = 2**30  # a driver's context and its libraries' work space may take so much: that is no preallocation
+
+Span = tuple[float, float]  # from … to, in seconds since 1970
+Range = tuple[float, float, float]  # lowest, median, highest
+
+
+class Noise(msgspec.Struct, frozen=True, kw_only=True):
+    """What else happened on the machine while a cell trained; None where it is not known."""
+
+    load: float | None = None  # average of the last minute before the start
+    other: float | None = None  # part of the time of its cores that programs not of the run took
+    stolen: float | None = None  # and that the host of a virtual machine took
+    switches_per_second: float | None = None  # threads of the run that had to leave their core
+    lowest_mhz: float | None = None
+    highest_mhz: float | None = None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Of a process with its children, or of a GPU."""
+
+    idle_bytes: int
+    peak_bytes: int
+    started_bytes: int | None = None  # a GPU's, when the framework has started and nothing is built
+
+
+def spans(file: EventFile, *phases: str) -> list[Span]:
+    """When a rank was in these phases."""
+    entered = [event for event in file.events if isinstance(event, Phase)]
+    return [(event.time, after.time) for event, after in pairwise(entered) if event.phase in phases]
+
+
+def process_memory(files: Sequence[EventFile], samples: Sequence[Sample]) -> list[Memory]:
+    """Idle and peak of each process as the kernel counted them, with those of its children as they were sampled."""
+    found = []
+    for rank, file in enumerate(files):
+        phases = [event for event in file.events if isinstance(event, Phase)]
+        idle = [event for event in phases if event.idle_memory_bytes is not None]
+        peaks = [event.peak_memory_bytes for event in phases if event.peak_memory_bytes is not None]  # of each epoch
+        if idle and peaks:
+            before = _children_bytes(_nearest(samples, idle[0].time), rank)
+            working = _within(samples, spans(file, "compile", "warmup", "train"))
+            most = max((_children_bytes([sample], rank) for sample in working), default=0)
+            found.append(Memory((idle[0].idle_memory_bytes or 0) + before, max(peaks) + most))
+    return found
+
+
+def gpu_memory(gpus: Iterable[int], files: Sequence[EventFile], samples: Sequence[Sample]) -> list[Memory]:
+    """Of each GPU as the driver counted it at each sample; idle is before anything was started."""
+    built = [start for file in files for start, _ in spans(file, "build")]
+    started = _nearest(samples, max(built)) if built else []
+    return [
+        Memory(
+            idle_bytes=samples[0].gpus[gpu].memory_bytes,
+            peak_bytes=max(sample.gpus[gpu].memory_bytes for sample in samples),
+            started_bytes=started[0].gpus[gpu].memory_bytes if started else None,
+        )
+        for gpu in gpus
+        if samples
+    ]
+
+
+def allocator_bytes(files: Iterable[EventFile]) -> list[int]:
+    """The peak of each device as the framework's own allocator counted it; none where it does not tell."""
+    found: list[int] = []
+    for file in files:
+        told = [event.device_peak_bytes for event in file.events if isinstance(event, Phase)]
+        found += [max(epochs) for epochs in zip(*(peaks for peaks in told if peaks), strict=True)]
+    return found
+
+
+def preallocated(memory_bytes: float, started_bytes: float, allocator_bytes: float | None) -> bool:
+    """Whether a framework took much of a GPU before it needed it, by the driver's peak and start and its own peak."""
+    early = started_bytes > max(memory_bytes / 2, CONTEXT_BYTES)
+    unused = allocator_bytes is not None and memory_bytes > max(2 * allocator_bytes, allocator_bytes + CONTEXT_BYTES)
+    return early or unused
+
+
+def core_utilisation(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> Range | None:
+    """Part of the time in which these cores were busy, from sample to sample while they trained."""
+    between = training_pairs(samples, training, cores)
+    return _range([min(1.0, _busy([pair], cores) / _core_seconds([pair], cores)) for pair in between])
+
+
+def gpu_utilisation(samples: Sequence[Sample], training: Sequence[Span], gpu: int) -> Range | None:
+    """Part of the time in which the driver saw work, at each sample while the GPU trained."""
+    return _range([sample.gpus[gpu].busy_percent / 100 for sample in _within(samples, training)])
+
+
+def noise(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> Noise:
+    """What was seen beside the run, on its cores while it trained."""
+    between = training_pairs(samples, training, cores)
+    seconds = _core_seconds(between, cores)
+    mhz = [value for sample in _within(samples, training) for value in _frequencies(sample, cores)]
+    others = _busy(between, cores) - _growth(between, _processor_seconds)
+    stolen = _growth(between, lambda sample: sum(sample.cores[core][1] for core in cores))
+    return Noise(
+        load=samples[0].load if samples else None,
+        other=min(max(0.0, others / seconds), 1.0) if between else None,  # two counters never agree to the last tick
+        stolen=stolen / seconds if between else None,
+        lowest_mhz=min(mhz, default=None),
+        highest_mhz=max(mhz, default=None),
+    )
+
+
+Pair = tuple[Sample, Sample]
+
+
+def training_pairs(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> list[Pair]:
+    """Neighbouring samples of these cores between which there was hardly anything but training."""
+    return [
+        (before, after)
+        for before, after in pairwise(samples)
+        if max(cores) < min(len(before.cores), len(after.cores))  # a container may number its cores anew
+        and before.ranks.keys() == after.ranks.keys()
+        and _shared_seconds((before.time, after.time), training) > MOSTLY * (after.time - before.time)
+    ]
+
+
+def _shared_seconds(span: Span, others: Iterable[Span]) -> float:
+    return sum(max(0.0, min(span[1], end) - max(span[0], start)) for start, end in others)
+
+
+def _within(samples: Iterable[Sample], among: Sequence[Span]) -> list[Sample]:
+    return [sample for sample in samples if any(start <= sample.time <= end for start, end in among)]
+
+
+def _nearest(samples: Sequence[Sample], moment: float) -> list[Sample]:
+    """The sample taken nearest to a moment; none where none was taken."""
+    return sorted(samples, key=lambda sample: abs(sample.time - moment))[:1]
+
+
+def _children_bytes(samples: Iterable[Sample], rank: int) -> int:
+    return sum(sample.ranks[rank].children_bytes for sample in samples if rank in sample.ranks)
+
+
+def _frequencies(sample: Sample, cores: Sequence[int]) -> list[float]:
+    """Of these cores, or the one of all; 0 is how some systems say that they do not know."""
+    chosen = [sample.mhz[core] for core in cores] if max(cores) < len(sample.mhz) else sample.mhz
+    return [mhz for mhz in chosen if mhz > 0]
+
+
+def _growth(between: Iterable[Pair], counter: Callable[[Sample], float]) -> float:
+    return sum(counter(after) - counter(before) for before, after in between)
+
+
+def _busy(between: Iterable[Pair], cores: Sequence[int]) -> float:
+    return _growth(between, lambda sample: sum(sample.cores[core][0] for core in cores))
+
+
+def _processor_seconds(sample: Sample) -> float:
+    return sum(usage.processor_seconds for usage in sample.ranks.values())
+
+
+def _core_seconds(between: Iterable[Pair], cores: Sequence[int]) -> float:
+    return len(cores) * sum(after.time - before.time for before, after in between)
+
+
+def _range(values: list[float]) -> Range | None:
+    return (min(values), statistics.median(values), max(values)) if values else None

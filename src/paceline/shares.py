@@ -1,0 +1,66 @@
+"""How a batch is divided among unlike devices, and which of them are slowed down to make them unlike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from paceline.devices import DeviceSet
+from paceline.errors import UserError
+
+EQUAL, MEASURED = "equal", "measured"
+SLOWEST = 100.0  # times as long; more is no simulation of anything
+
+
+def check_shares(text: str, devices: DeviceSet) -> None:
+    """Refuse what is no division among these devices; one device has the whole batch in any case."""
+    if text in (EQUAL, MEASURED):
+        return
+    if not re.fullmatch(r"[1-9]\d{0,5}(:[1-9]\d{0,5})+", text):
+        raise UserError(f"shares {text!r}: write equal, measured, or whole numbers from 1 up such as 2:2:1.")
+    count = len(text.split(":"))
+    if devices.count not in (1, count):
+        raise UserError(f"shares {text} are for {count} devices, but {devices.name} has {devices.count}.")
+
+
+def divide(batch_size: int, sizes: Sequence[float], devices: DeviceSet) -> tuple[int, ...]:
+    """Whole images in these proportions; what rounding leaves goes to the largest remainders."""
+    exact = [batch_size * size / sum(sizes) for size in sizes]
+    whole = [int(part) for part in exact]
+    left = batch_size - sum(whole)
+    for index in sorted(range(len(exact)), key=lambda i: whole[i] - exact[i])[:left]:
+        whole[index] += 1
+    if 0 in whole:
+        raise UserError(f"A batch of {batch_size} is too small for {devices.name}: a device would get no image.")
+    return tuple(whole)
+
+
+def told_shares(text: str, batch_size: int, devices: DeviceSet) -> tuple[int, ...]:
+    """Images of each device; equal ones where they are to be measured first."""
+    told = devices.count > 1 and text not in (EQUAL, MEASURED)
+    sizes = [float(size) for size in text.split(":")] if told else [1.0] * devices.count
+    return divide(batch_size, sizes, devices)
+
+
+def parse_slow(texts: Sequence[str], sets: Sequence[DeviceSet]) -> dict[int, float]:
+    """From `1:2.0` to how much longer each of these devices takes."""
+    slow = dict(_factor(text) for text in texts)
+    for index, factor in slow.items():
+        present = any(index in devices.indices for devices in sets)
+        if not present or any(devices.kind != "cpu" for devices in sets):
+            what = "is no device of any set" if not present else "cannot be slowed down: only CPU devices can"
+            raise UserError(f"slow {index}:{factor:g}: device {index} {what}.")
+    return slow
+
+
+def _factor(text: str) -> tuple[int, float]:
+    found = re.fullmatch(r"(\d{1,4}):(\d{1,3}(?:\.\d{1,3})?)", text)
+    if not found or not 1 <= float(found[2]) <= SLOWEST:
+        raise UserError(f"slow {text!r}: write DEVICE:TIMES such as 1:2.0, with times from 1 to {SLOWEST:g}.")
+    return int(found[1]), float(found[2])
+
+
+def slow_factors(slow: dict[int, float], devices: DeviceSet) -> tuple[float, ...]:
+    """One for each device, or none at all."""
+    factors = tuple(slow.get(index, 1.0) for index in devices.indices)
+    return factors if any(factor > 1 for factor in factors) else ()

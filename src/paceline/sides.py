@@ -1,0 +1,161 @@
+"""One side of a comparison: which runs it has of which cells."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from paceline.cell import Cell
+from paceline.errors import UserError
+from paceline.store import Store
+
+# Every run that any plan wants, the newest plan first; a skipped cell has none.
+RUNS = """
+SELECT plan.id AS plan_id, plan.suite, plan_cell.cell AS planned, plan_cell.reason, run.*,
+       training.images_per_second, training.seconds AS training_seconds,
+       (SELECT SUM(peak_bytes - idle_bytes) FROM memory WHERE memory.run_id = run.id) AS memory_bytes,
+       (SELECT accuracy FROM test WHERE test.run_id = run.id ORDER BY steps DESC LIMIT 1) AS test_accuracy
+FROM plan
+JOIN plan_cell ON plan_cell.plan_id = plan.id
+LEFT JOIN plan_run ON plan_run.plan_id = plan.id AND plan_run.position = plan_cell.position
+LEFT JOIN run ON run.key = plan_run.key
+LEFT JOIN training ON training.run_id = run.id
+ORDER BY plan.id DESC, plan_cell.position, run.id
+"""
+COLUMNS = {
+    "images/s": "images_per_second",
+    "seconds": "training_seconds",
+    "memory": "memory_bytes",
+    "accuracy": "test_accuracy",
+}
+FORMS = "suite:NAME, plan:ID, date:2026-11-15, version:torch=2.13.0 or machine:ID"
+
+
+@dataclass
+class CellRuns:
+    """The runs of one cell that a side has."""
+
+    cell: Cell
+    skipped: str | None  # why, if it was not run
+    plan_id: str
+    runs: dict[str, sqlite3.Row] = field(default_factory=dict)  # the newest with each key
+
+    def values(self, metric: str) -> list[float]:
+        column = COLUMNS[metric]
+        good = [run for run in self.runs.values() if run["status"] == "ok"]
+        return [run[column] for run in good if run[column] is not None]
+
+    @property
+    def failure(self) -> str | None:
+        """The first one and how many there are."""
+        failed = [run for run in self.runs.values() if run["status"] == "failed"]
+        if not failed:
+            return None
+        first = failed[0]
+        return f"{len(failed)} of {len(self.runs)} runs failed: {first['kind']} in {first['phase']}: {first['message']}"
+
+    def seen(self, column: str) -> set[str]:
+        return {run[column] for run in self.runs.values()}
+
+
+@dataclass(frozen=True)
+class Side:
+    name: str  # as the user wrote it
+    metric: str
+    cells: dict[Cell, CellRuns]  # by what must be equal in both
+
+
+def choose(text: str, folder: Path, metric: str) -> Side:
+    """A store by its folder, or a part of the one in `folder`; of each cell the newest plan that has any such run."""
+    kind, colon, wanted = text.partition(":")
+    if colon and kind in FILTERS:
+        accept = FILTERS[kind](wanted)
+    elif Path(text).is_dir():
+        folder, accept = Path(text), lambda row: True
+    else:
+        raise UserError(f"{text!r} is no folder of results; name one, or {FORMS} of --store.")
+    if not folder.exists():
+        raise UserError(f"There are no results at {folder}.")
+    cells: dict[Cell, CellRuns] = {}
+    for row in filter(accept, Store(folder).query(RUNS)):
+        _add(cells, row)
+    if not cells:
+        raise UserError(f"No results match {text!r} in {folder}.")
+    return Side(text, metric, cells)
+
+
+def _add(cells: dict[Cell, CellRuns], row: sqlite3.Row) -> None:
+    if row["id"] is None and row["reason"] is None:
+        return  # planned, but not run yet
+    cell = msgspec.json.decode(row["planned"], type=Cell)
+    known = cells.setdefault(comparable(cell), CellRuns(cell, row["reason"], row["plan_id"]))
+    if row["id"] is not None and known.plan_id == row["plan_id"]:
+        known.runs[row["key"]] = row
+
+
+def comparable(cell: Cell) -> Cell:
+    """The cell without what may differ from machine to machine: which cores it has, not how many, and folders."""
+    cores = tuple(tuple(range(len(device))) for device in cell.cores)
+    command = cell.command and msgspec.structs.replace(cell.command, folder="", metrics=())
+    return msgspec.structs.replace(cell, cores=cores, oversubscribed=False, command=command)
+
+
+Accept = Callable[[sqlite3.Row], bool]
+
+
+def _of_suite(name: str) -> Accept:
+    return lambda row: row["suite"] == name
+
+
+def _of_plan(name: str) -> Accept:
+    return lambda row: row["plan_id"].startswith(name)
+
+
+def _of_date(beginning: str) -> Accept:
+    return lambda row: (
+        row["started"] is not None and datetime.fromtimestamp(row["started"], UTC).isoformat().startswith(beginning)
+    )
+
+
+def _of_version(text: str) -> Accept:
+    framework, equals, version = text.partition("=")
+    if not equals:
+        raise UserError(f"version:{text} lacks the version; write such as version:torch=2.13.0.")
+    return lambda row: row["framework_version"] == version and _framework(row) == framework
+
+
+def _framework(row: sqlite3.Row) -> str:
+    return msgspec.json.decode(row["planned"], type=Cell).framework.partition("+")[0]
+
+
+def _of_machine(name: str) -> Accept:
+    return lambda row: row["machine"] == name
+
+
+FILTERS: dict[str, Callable[[str], Accept]] = {
+    "suite": _of_suite,
+    "plan": _of_plan,
+    "date": _of_date,
+    "version": _of_version,
+    "machine": _of_machine,
+}
+
+
+def differences(old: Side, new: Side) -> Iterator[str]:
+    """What, besides the results, is not the same for the cells that both have."""
+    common = [(old.cells[cell], new.cells[cell]) for cell in old.cells if cell in new.cells]
+    for column, words in {"machine": "machine", "framework_version": "version", "fingerprint": "environment"}.items():
+        frameworks: dict[str, tuple[set[str], set[str]]] = {}
+        for one, other in common:
+            name = "" if column == "machine" else f"{one.cell.framework.partition('+')[0]} "
+            found = frameworks.setdefault(name, (set(), set()))
+            found[0].update(one.seen(column))
+            found[1].update(other.seen(column))
+        for name, (before, after) in frameworks.items():
+            if before and after and before != after:
+                yield f"{name}{words}: {', '.join(sorted(before))} → {', '.join(sorted(after))}"

@@ -1,0 +1,1 @@
+"""Measures any training command from outside: time, memory, and what its output says."""

@@ -1,0 +1,28 @@
+"""A command that is not ours, and what is to be read from its output."""
+
+from __future__ import annotations
+
+import shlex
+
+import msgspec
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """A number that lines of the output may hold."""
+
+    name: str
+    pattern: str  # its group `value`, or its only group, is the number
+    take: str  # of all matches: "median" of those after the first, or the "last"
+    percent: str = ""  # "right" or "wrong": the number is percent of the images
+
+
+class ExternalCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user would type, and where."""
+
+    arguments: tuple[str, ...]
+    folder: str
+    metrics: tuple[Metric, ...] = ()  # of two with one name, the first that matches counts
+
+    def __str__(self) -> str:
+        """As a shell would take it."""
+        return shlex.join(self.arguments)

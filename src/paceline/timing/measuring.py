@@ -1,0 +1,238 @@
+"""Carries commands from the command line to the store, round by round."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from paceline.cell import Cell
+from paceline.display import duration
+from paceline.errors import UserError
+from paceline.launchers import INHERITED
+from paceline.machine import Machine
+from paceline.outcome import OUT_OF_MEMORY, Outcome, end_of_log, one_line, out_of_memory_kills, signal_name
+from paceline.plan import Plan, Run
+from paceline.records import RunRecord
+from paceline.store import Store, new_id
+from paceline.suite import Suite
+from paceline.timing import command_line as words
+from paceline.timing.command import ExternalCommand
+from paceline.timing.metrics import read_log
+from paceline.timing.process import CommandProcess, Report
+from paceline.timing.usage import FILE, usage_of
+from paceline.worker import LOG_FILE
+
+SUITE = "time"  # under which `show --suite` finds the newest
+PHASE = "command"  # in which it fails if it has started: Paceline sees no other from outside
+# Kept with a run because they change how frameworks compute; others may be secrets.
+KEPT_VARIABLES = (
+    "OMP_",
+    "MKL_",
+    "KMP_",
+    "CUDA_",
+    "NCCL_",
+    "MXNET_",
+    "KERAS_",
+    "TF_",
+    "XLA_",
+    "JAX_",
+    "TORCH_",
+    "DMLC_",
+)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the command line asks for beside the commands."""
+
+    repeats: int
+    warmup_runs: int
+    timeout: float
+    names: Sequence[str] = ()
+    devices: Sequence[str] = ()
+    presets: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    echo: bool = False
+
+
+def make_plan(given: Sequence[str], wishes: Wishes, machine: Machine) -> Plan:
+    """Check all that a user can get wrong, then lay out the rounds."""
+    _check(wishes)
+    cells = cells_of(words.split(given), wishes, machine)
+    suite = Suite(
+        name=SUITE,
+        workload=(words.WORKLOAD,),
+        framework=tuple(cell.framework for cell in cells),
+        devices=tuple(dict.fromkeys(cell.devices for cell in cells)),
+        repeats=wishes.repeats,
+        timeout=wishes.timeout,
+    )
+    moment = new_id()  # a command may have changed since it was measured before, so nothing is taken from then
+    rounds = [_round(cells, repeat, moment, wishes.timeout) for repeat in range(wishes.repeats)]
+    return Plan(suite, tuple(cells), (), tuple(run for runs in rounds for run in runs))
+
+
+def _check(wishes: Wishes) -> None:
+    if wishes.repeats < 1:
+        raise UserError("--repeats is a whole number from 1 up.")
+    if wishes.warmup_runs < 0:
+        raise UserError("--warmup-runs is a whole number from 0 up.")
+    if not 0 < wishes.timeout < float("inf"):
+        raise UserError("--timeout is a number of seconds above 0.")
+
+
+def cells_of(commands: Sequence[tuple[str, ...]], wishes: Wishes, machine: Machine) -> list[Cell]:
+    labels, count = words.labels(commands, wishes.names), len(commands)
+    devices = words.for_each("--devices", wishes.devices, count, words.usual_devices(machine))
+    presets = words.for_each("--preset", wishes.presets, count, "none")
+    return [
+        words.cell_of(
+            label,
+            words.device_set(place, machine),
+            ExternalCommand(
+                arguments=command, folder=str(Path.cwd()), metrics=words.chosen_metrics(wishes.metrics, preset)
+            ),
+            machine,
+        )
+        for label, place, preset, command in zip(labels, devices, presets, commands, strict=True)
+    ]
+
+
+def _round(cells: list[Cell], repeat: int, moment: str, timeout: float) -> list[Run]:
+    """Every command once, in an order of its own, so that noise hits all alike."""
+    shuffled = random.Random(f"{SUITE}/{repeat}").sample(cells, len(cells))  # noqa: S311 - order, not secrets
+    return [Run(cell, repeat, f"{_name(cell)}-{moment}-{repeat}", timeout) for cell in shuffled]
+
+
+def _name(cell: Cell) -> str:
+    """The same whenever the same command is measured in the same folder."""
+    return hashlib.sha256(msgspec.json.encode(cell, order="sorted")).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where commands are measured."""
+
+    store: Store
+    machine: Machine
+    say: Callable[[str], None]
+    echo: bool
+
+
+def measure(plan: Plan, warmup_runs: int, bench: Bench) -> None:
+    """All runs, after those that only warm up disks and caches and are forgotten."""
+    for number in range(1, warmup_runs + 1):
+        for cell in plan.cells:
+            outcome = execute(Run(cell, 0, "warm-up", plan.suite.timeout), bench, keep=False)
+            bench.say(f"[warm-up {number}/{warmup_runs}] {cell.framework}: {_said(outcome)}")
+    for number, run in enumerate(plan.runs, 1):
+        outcome = execute(run, bench)
+        bench.say(f"[{number}/{len(plan.runs)}] {run.cell.framework}: {_said(outcome)}")
+
+
+def _said(outcome: Outcome) -> str:
+    exact = f"{outcome.seconds:.2f} s" if outcome.seconds < 60 else duration(outcome.seconds)
+    return exact if outcome.status == "ok" else f"failed: {outcome.kind}: {outcome.message}"
+
+
+def execute(run: Run, bench: Bench, *, keep: bool = True) -> Outcome:
+    """Carry one run to the store; its folder is gone again if it is cut off or not to be kept."""
+    kept, kills = False, out_of_memory_kills()
+    folder = bench.store.create_run(_record(run, bench.machine))
+    try:
+        with CommandProcess(_command(run.cell), folder, run.timeout_seconds, echo=bench.echo) as process:
+            report = process.follow()
+        outcome = judge(run, process, report, folder / LOG_FILE, memory_ran_out=out_of_memory_kills() > kills)
+        if keep:
+            _save_usage(run, process, report, folder)
+            bench.store.finish_run(folder, outcome)
+        kept = keep
+    finally:
+        if not kept:
+            shutil.rmtree(folder, ignore_errors=True)
+    return outcome
+
+
+def _command(cell: Cell) -> ExternalCommand:
+    assert cell.command is not None  # noqa: S101 - every cell of this plan has one
+    return cell.command
+
+
+def _save_usage(run: Run, process: CommandProcess, report: Report | None, folder: Path) -> None:
+    if report is None or report.exit_code is None:
+        return
+    found = read_log(folder / LOG_FILE, _command(run.cell).metrics)
+    usage = usage_of(report, process.seen_times(), process.left_behind, found)
+    (folder / FILE).write_bytes(msgspec.json.encode(usage))
+
+
+def judge(run: Run, process: CommandProcess, report: Report | None, log: Path, *, memory_ran_out: bool) -> Outcome:
+    """What the run came to: a command that ends with 0 is well."""
+    found = _failure(run, process, report, log, memory_ran_out)
+    return Outcome(
+        status="failed" if found else "ok",
+        phase="start" if report and report.error else PHASE,
+        kind=found[0] if found else None,
+        message=one_line(found[1]) if found else None,
+        log_end=end_of_log(log) if found else None,
+        exit_codes=(report.exit_code if report else None,),
+        seconds=report.seconds if report and not report.error else process.seconds,
+    )
+
+
+def _failure(
+    run: Run, process: CommandProcess, report: Report | None, log: Path, memory_ran_out: bool
+) -> tuple[str, str] | None:
+    """Kind and message, or None when all went well."""
+    if process.timed_out:
+        return "timeout", f"no end after {run.timeout_seconds:g} s"
+    if report is None:
+        return "crash", "it was ended from outside, together with the process that waits for it"
+    if report.error:
+        program = _command(run.cell).arguments[0]
+        reason = "command not found" if report.not_found else report.error
+        return "error", f"{program}: {reason}"
+    if report.exit_code == 0:
+        return None
+    end = end_of_log(log)
+    if memory_ran_out or OUT_OF_MEMORY.search(end):
+        return "out of memory", _how_it_ended(report, end)
+    return "crash", _how_it_ended(report, end)
+
+
+def _how_it_ended(report: Report, end: str) -> str:
+    """The exit code or signal, and the last line that was printed, which often says why."""
+    code = report.exit_code or 0
+    how = f"killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+    lines = [line for line in end.splitlines() if line.strip()]
+    return f"{how}: {lines[-1]}" if lines else how
+
+
+def _record(run: Run, machine: Machine) -> RunRecord:
+    return RunRecord(
+        id=new_id(),
+        key=run.key,
+        cell=run.cell,
+        repeat=run.repeat,
+        machine=machine,
+        packages={},
+        framework_version="",
+        fingerprint="",
+        python_version="",
+        paceline_version=version("paceline"),
+        worker_code="",
+        commands=(_command(run.cell).arguments,),
+        environment={
+            name: value for name, value in os.environ.items() if name in INHERITED or name.startswith(KEPT_VARIABLES)
+        },
+        started=time.time(),
+    )

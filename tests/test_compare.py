@@ -1,0 +1,350 @@
+"""Two sets of results: p-values from tables, verdicts on made numbers, and the real command on real stores."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paceline import significance
+from paceline.cell import Cell
+from paceline.comparison import Compared, Comparison, compare, judge
+from paceline.events import AnyEvent
+from paceline.report.comparison import markdown, notes, text
+from paceline.sides import choose
+from paceline.significance import detectable, mann_whitney, runs_needed, smallest_p
+from paceline.store import Store
+from tests.command_line import CommandLine
+from tests.made_events import block, entered, evaluated, finished
+from tests.made_machines import machine
+from tests.made_runs import CELL, FAILED, OK, cell, record, save_plan, save_run, trained
+
+FIVE = (100.0, 101.0, 102.0, 103.0, 104.0)
+values = st.lists(st.integers(0, 1000), min_size=1, max_size=4, unique=True)
+
+
+def verdict(old: Sequence[float], new: Sequence[float], *, more: bool = True, threshold: float = 0.05) -> Compared:
+    return judge(CELL, old, new, more, threshold)
+
+
+@pytest.mark.parametrize(
+    ("values", "base", "expected"),
+    [
+        ([4, 5, 6], [1, 2, 3], 2 / 20),  # the two extreme of C(6, 3) orders
+        ([1, 2, 3], [4, 5, 6], 2 / 20),
+        ([3, 5, 6], [1, 2, 4], 4 / 20),  # one pair the other way round: 1 + 1 orders on each side
+        ([5, 6, 7, 8], [1, 2, 3, 4], 2 / 70),
+        ([1, 4], [2, 3], 1.0),
+        ([19, 22, 16, 29, 24], [20, 11, 17, 12], 14 / 126),  # U = 3: 1 + 1 + 2 + 3 orders on each side
+        ([1], [2], 1.0),
+    ],
+)
+def test_exact_p_values_by_counting_orders(values: list[float], base: list[float], expected: float) -> None:
+    assert mann_whitney(values, base) == pytest.approx(expected)
+
+
+@given(values, values)
+@settings(max_examples=50)
+def test_exact_p_value_is_that_of_all_ways_to_deal_out_the_values(first: list[int], second: list[int]) -> None:
+    second = [value + 1001 * (value in first) for value in second]
+    pooled = [*first, *second]
+
+    def distance(chosen: Sequence[int]) -> float:
+        above = sum(pooled[a] > pooled[b] for a in chosen for b in range(len(pooled)) if b not in chosen)
+        return abs(above - len(first) * len(second) / 2)
+
+    dealt = [distance(chosen) for chosen in combinations(range(len(pooled)), len(first))]
+    seen = distance(range(len(first)))
+    assert mann_whitney(first, second) == pytest.approx(sum(one >= seen for one in dealt) / len(dealt))
+
+
+def test_ties_use_the_normal_approximation_with_its_corrections() -> None:
+    # U = 0.5 of 9; variance 9 / 12 * (7 - (2^3 - 2) / 30) = 5.1; z = (4.5 - 0.5 - 0.5) / sqrt(5.1) = 1.5498
+    assert mann_whitney([1, 2, 3], [3, 4, 5]) == pytest.approx(math.erfc(1.5498 / math.sqrt(2)), abs=1e-4)
+    assert mann_whitney([7, 7, 7], [7, 7]) == 1.0
+
+
+def test_approximation_agrees_with_the_exact_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = [2.0 * place for place in range(30)], [2.0 * place + 11 for place in range(30)]
+    exact = mann_whitney(old, new)
+    monkeypatch.setattr(significance, "EXACT_PAIRS", 0)
+    assert exact < 0.05
+    assert mann_whitney(old, new) == pytest.approx(exact, rel=0.05)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=9), st.lists(st.integers(0, 9), min_size=1, max_size=9))
+def test_p_value_is_one_of_both_sides_and_a_probability(first: list[int], second: list[int]) -> None:
+    p = mann_whitney(first, second)
+    assert 0 < p <= 1
+    assert p == pytest.approx(mann_whitney(second, first))
+
+
+def test_fewest_runs_that_can_show_a_difference() -> None:
+    assert smallest_p(3, 3) == pytest.approx(0.1)
+    assert smallest_p(3, 5) == pytest.approx(2 / 56)
+    assert runs_needed() == 4  # 2 / 70 = 0.029; three have 0.1
+
+
+def test_surely_slower_is_worse_and_beyond_the_threshold_a_regression() -> None:
+    slower = verdict(FIVE, [0.9 * value for value in FIVE])
+    assert (slower.verdict, slower.regression) == ("worse", True)
+    # The least of five is the median of 5.8 % of the resamples, the second of 26.0 %: 100 / 104 has 0.3 % of ratios,
+    # 100 / 103 and 101 / 104 have 1.5 % each, so that 2.5 % end at the larger of these; likewise above.
+    assert slower.ratio is not None
+    bounds = (slower.ratio.median, slower.ratio.low, slower.ratio.high)
+    assert bounds == pytest.approx((0.9, 0.9 * 101 / 104, 0.9 * 104 / 101))
+    assert slower.p == pytest.approx(2 / 252)
+    tolerated = verdict(FIVE, [0.9 * value for value in FIVE], threshold=0.1)
+    assert (tolerated.verdict, tolerated.regression) == ("worse", False)  # the interval reaches 0.927
+
+
+def test_surely_faster_is_better() -> None:
+    assert verdict(FIVE, [1.2 * value for value in FIVE]).verdict == "better"
+
+
+def test_more_seconds_are_worse() -> None:
+    longer = verdict(FIVE, [1.2 * value for value in FIVE], more=False)
+    assert (longer.verdict, longer.regression) == ("worse", True)
+    assert verdict(FIVE, [0.8 * value for value in FIVE], more=False).verdict == "better"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ((100, 101, 102), (50, 51, 52), "3 against 3 runs can never show it; 4 against 4 can"),
+        ((100.0,), (50.0,), "1 against 1 run can never show it; 4 against 4 can"),
+        ((100, 100, 100), (50, 50, 50), "3 against 3 runs can never show it; 4 against 4 can"),  # in spite of ties
+        (FIVE, FIVE, "the interval includes 1"),
+        (FIVE, (99.0, 100.5, 102.5, 103.5, 105.0), "the interval includes 1"),
+        (FIVE, (0.0, 1.0, 2.0, 3.0, 4.0), "not above zero, so there is no ratio"),
+        (FIVE, (), "not measured"),
+        ([100.0 + value for value in range(50)], (1.0,), "a single run has no interval"),
+    ],
+)
+def test_cannot_tell_says_why(old: Sequence[float], new: Sequence[float], reason: str) -> None:
+    found = verdict(old, new)
+    assert (found.verdict, found.regression, found.reason) == ("cannot tell", False, reason)
+
+
+def test_detectable_difference_worked_out_by_hand() -> None:
+    # Both scatter by 2 % (as logarithms 0.02); t with 6 degrees of freedom: 2.447 for 5 % and 0.906 for 80 % power.
+    side = [math.exp(0.02 * step) for step in (-math.sqrt(1.5), 0.0, 0.0, math.sqrt(1.5))]  # variance 0.02² · 3 / 3
+    expected = math.expm1((2.447 + 0.906) * math.sqrt(math.pi / 2) * 0.02 * math.sqrt(1 / 4 + 1 / 4))
+    assert detectable(side, side) == pytest.approx(expected, rel=1e-3)
+    assert detectable([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) is None  # ranks of three never show anything
+
+
+@given(st.lists(st.floats(1, 1000), min_size=1, max_size=8), st.lists(st.floats(1, 1000), min_size=1, max_size=8))
+@settings(max_examples=50)
+def test_no_side_is_better_than_the_other_both_ways(old: list[float], new: list[float]) -> None:
+    there, back = verdict(old, new), verdict(new, old)
+    assert there.verdict == "cannot tell" or there.verdict != back.verdict
+    assert there.p == pytest.approx(back.p)
+
+
+Speeds = Mapping[Cell, Sequence[float]]
+OTHER = cell(framework="fake+shout")
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> tuple[Store, Store]:
+    return Store(tmp_path / "old"), Store(tmp_path / "new")
+
+
+def fill(store: Store, speeds: Speeds, *, name: str = "", suite: str = "made", **facts: Any) -> None:
+    """A plan with runs that trained so many images in a second; 0 stands for one that crashed."""
+    keys = {one: [f"{name}{place}-{repeat}" for repeat in range(len(speeds[one]))] for place, one in enumerate(speeds)}
+    for one, measured in speeds.items():
+        for key, speed in zip(keys[one], measured, strict=True):
+            saved = msgspec.structs.replace(record(f"run-{key}", key, one), **facts)
+            save_run(store, saved, [trained(round(100 * speed), 100.0)], OK if speed else FAILED)
+    save_plan(store, keys, suite=suite)
+
+
+def times(factor: float) -> list[float]:
+    return [factor * value for value in FIVE]
+
+
+def compared(old: object, new: object, store: Store | None = None, metric: str = "images/s") -> Comparison:
+    folder = store.folder if store else Path("nowhere")
+    return compare(choose(str(old), folder, metric), choose(str(new), folder, metric), 0.05)
+
+
+def verdicts(found: Comparison) -> list[str]:
+    return [one.verdict for one in found.cells]
+
+
+def test_regression_ends_with_code_3_and_one_line(stores: tuple[Store, Store]) -> None:
+    old, new = stores
+    fill(old, {CELL: FIVE, OTHER: FIVE})
+    fill(new, {CELL: times(0.8), OTHER: FIVE})
+    paceline = CommandLine(old.folder)
+    ended = paceline("compare", str(old.folder), str(new.folder))
+    assert ended.returncode == 3
+    assert ended.stdout.splitlines()[-1] == "1 regression in images/s beyond 5 %: 1 cannot tell, 1 worse"
+    line = next(line for line in ended.stdout.splitlines() if line.startswith("fake 1xcpu"))
+    assert " ".join(line.split()) == "fake 1xcpu 5, 5 102 81.6 0.800 0.777–0.824 0.008 4.0 % regression"
+    assert paceline("compare", str(old.folder), str(new.folder), "--threshold", "0.3").returncode == 0
+    assert paceline("compare", str(new.folder), str(old.folder)).returncode == 0  # faster is no regression
+
+
+def test_what_fails_now_is_a_regression(stores: tuple[Store, Store]) -> None:
+    old, new = stores
+    fill(old, {CELL: FIVE, OTHER: (0.0, 100.0)})
+    fill(new, {CELL: (100.0, 0.0), OTHER: FIVE})
+    found = compared(old.folder, new.folder)
+    assert verdicts(found) == ["failed", "works again"]
+    assert found.regressions == 1
+    assert "failed: 1 of 2 runs failed: crash in train: killed by SIGSEGV: fake 1xcpu" in notes(found)
+
+
+def test_cells_of_one_side_are_listed_and_no_regression(stores: tuple[Store, Store]) -> None:
+    old, new = stores
+    longer = cell(steps=20)
+    fill(old, {CELL: FIVE, OTHER: FIVE})
+    fill(new, {CELL: FIVE, longer: FIVE})
+    save_plan(new, {}, skips={OTHER: "no CPU"})
+    found = compared(old.folder, new.folder)
+    assert verdicts(found) == ["cannot tell", "only in old", "only in new"]
+    assert found.regressions == 0
+    assert "only in old: skipped in new, no CPU: fake+shout 1xcpu steps=10" in notes(found)
+    assert "only in new: fake 1xcpu steps=20" in notes(found)
+
+
+def test_other_cores_of_the_same_number_are_the_same_cell(stores: tuple[Store, Store]) -> None:
+    old, new = stores
+    fill(old, {CELL: FIVE})
+    fill(new, {cell(cores=((3,),)): FIVE})
+    assert verdicts(compared(old.folder, new.folder)) == ["cannot tell"]
+
+
+def test_versions_and_machines_that_differ_are_named(stores: tuple[Store, Store]) -> None:
+    old, new = stores
+    fill(old, {CELL: FIVE})
+    fill(new, {CELL: FIVE}, framework_version="3.0", machine=machine(cores=8))
+    before, after = machine().id, machine(cores=8).id
+    assert compared(old.folder, new.folder).differences == (
+        f"machine: {before} → {after}",
+        "fake version: 2.4.6 → 3.0",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("suite:first", "suite:second"),
+        ("date:1970-01-01", "date:1970-01-02T00"),
+        ("version:fake=1.0", "version:fake=2.0"),
+        (f"machine:{machine().id}", f"machine:{machine(cores=8).id}"),
+    ],
+)
+def test_parts_of_one_store_are_compared(stores: tuple[Store, Store], old: str, new: str) -> None:
+    store, _ = stores
+    fill(store, {CELL: FIVE}, name="a", suite="first", started=10.0, framework_version="1.0", machine=machine())
+    later = {"started": 86_410.0, "framework_version": "2.0", "machine": machine(cores=8)}
+    fill(store, {CELL: times(2)}, name="b", suite="second", **later)
+    (found,) = compared(old, new, store).cells
+    assert (found.old, found.new) == (FIVE, tuple(times(2)))
+    assert found.verdict == "better"
+
+
+def test_whole_store_stands_for_the_newest_plan_of_each_cell(stores: tuple[Store, Store]) -> None:
+    old, new = stores
+    fill(old, {CELL: FIVE, OTHER: FIVE})
+    fill(new, {CELL: times(3), OTHER: times(3)}, name="a")
+    fill(new, {CELL: times(2)}, name="b")
+    assert [found.new for found in compared(old.folder, new.folder).cells] == [tuple(times(2)), tuple(times(3))]
+
+
+def test_plan_is_named_by_the_beginning_of_its_id(stores: tuple[Store, Store]) -> None:
+    store, _ = stores
+    fill(store, {CELL: FIVE}, name="a")
+    fill(store, {CELL: times(2)}, name="b")
+    first, second = sorted(path.stem for path in (store.folder / "plans").glob("*.json"))
+    (found,) = compared(f"plan:{first}", f"plan:{second}", store).cells
+    assert found.verdict == "better"
+
+
+def events(mebibytes: int, correct: int) -> list[AnyEvent]:
+    return [
+        entered("build", idle_memory_bytes=0),
+        block("train", 1.0, 100),
+        entered("evaluate", peak_memory_bytes=mebibytes * 2**20),
+        evaluated(1000, 1.0, correct=correct),
+        finished(),
+    ]
+
+
+def test_memory_and_accuracy_have_their_own_directions(stores: tuple[Store, Store]) -> None:
+    for store, offset in zip(stores, (0, 100), strict=True):
+        keys = [str(repeat) for repeat in range(4)]
+        for repeat, key in enumerate(keys):
+            save_run(store, record(key, key), [events(200 + repeat + offset, 500 + repeat + offset)])
+        save_plan(store, {CELL: keys})
+    old, new = (store.folder for store in stores)
+    memory, accuracy = (compared(old, new, metric=metric) for metric in ("memory", "accuracy"))
+    assert (verdicts(memory), memory.regressions) == (["worse"], 1)
+    assert (verdicts(accuracy), accuracy.regressions) == (["better"], 0)
+    assert text(memory, width=80).count(" 202 ") == 1  # MiB, the median of 200 to 203
+    assert text(accuracy, width=80).count(" 0.601 ") == 1
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_text_fits_a_terminal_and_markdown_has_one_cell_per_column(stores: tuple[Store, Store], width: int) -> None:
+    old, new = stores
+    cells = {CELL: FIVE, cell(framework="keras-tensorflow", data="fake:python"): FIVE, cell(batch_size=128): FIVE}
+    fill(old, cells)
+    fill(new, cells)
+    found = compared(old.folder, new.folder)
+    shown = text(msgspec.structs.replace(found, old="old", new="new"), width).splitlines()
+    assert max(map(len, shown)) <= width
+    assert sum("0.971–1.030" in line for line in shown) == 3
+    table = [line for line in markdown(found).splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in table} == {10}
+    assert "* of 3 cells without any change, chance makes at most 0.2 better or worse" in shown
+
+
+def test_nothing_to_compare_is_one_line(stores: tuple[Store, Store], tmp_path: Path) -> None:
+    old, new = stores
+    fill(old, {CELL: FIVE})
+    fill(new, {cell(steps=20, batch_size=50): FIVE})
+    paceline, (one, other) = CommandLine(old.folder), (str(old.folder), str(new.folder))
+    mistakes = {
+        (one, other): "have no cell in common: batch_size is 100 against 50, steps is 10 against 20.",
+        (one, str(tmp_path / "none")): "is no folder of results; name one, or suite:NAME, plan:ID, date:2026-11-15,",
+        ("suite:made", "suite:nothing"): f"No results match 'suite:nothing' in {one}.",
+        ("version:fake", one): "version:fake lacks the version; write such as version:torch=2.13.0.",
+        (one, one, "--metric", "accuracy"): f"No cell has accuracy in both {one} and {one}.",
+        (one, one, "--threshold", "5"): "--threshold is a part such as 0.05, from 0 up and below 1, not 5.",
+    }
+    for words, message in mistakes.items():
+        ended = paceline("compare", *words)
+        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
+        assert message in ended.stderr
+
+
+def test_slowdown_of_real_runs_is_found(paceline: CommandLine, tmp_path: Path) -> None:
+    """The fake framework is run; a copy of its store is made three times as slow by hand."""
+    ended = paceline("run", "cifar10-conv", "--framework", "fake", "--steps", "10", "--warmup", "2", "--repeats", "4")
+    assert ended.returncode == 0, ended.stderr
+    slow = tmp_path / "slow"
+    shutil.copytree(paceline.store, slow)
+    (slow / "index.sqlite").unlink()
+    for path in slow.glob("runs/*/events-0.jsonl"):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        longer = [{**line, "seconds": 3 * line["seconds"]} if "seconds" in line else line for line in lines]
+        path.write_text("".join(json.dumps(line) + "\n" for line in longer))
+    ended = paceline("compare", str(paceline.store), str(slow), "--format", "json")
+    (found,) = json.loads(ended.stdout)["cells"]
+    assert ended.returncode == 3, ended.stdout
+    assert found["ratio"]["median"] == pytest.approx(1 / 3)
+    assert paceline("compare", str(paceline.store), str(paceline.store)).returncode == 0
