@@ -315,6 +315,30 @@ def test_speed_up_and_efficiency_are_against_one_device() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ("92%", None),
+        ("0.92", None),
+        ("92", None),  # in per cent
+        ("92.0", None),
+        ("46", "printed 46, but 100 x 1.84 / 2 devices = 92 (50% less)"),
+        ("0.46", "printed 0.46, but 1.84 / 2 devices = 0.92 (50% less)"),
+        ("2", "printed 2, but 1.84 / 2 devices = 0.92 (2.17 times as much)"),
+        ("5", "printed 5, but 1.84 / 2 devices = 0.92 (5.43 times as much)"),
+        ("46%", "printed 46%, but 1.84 / 2 devices = 92% (50% less)"),
+    ],
+)
+def test_efficiency_is_a_part_or_a_percentage(printed: str, said: str | None) -> None:
+    assert checks(f"gpus,speed-up,efficiency\n2,1.84,{printed}\n") == [said]
+
+
+def test_efficiency_of_1_is_never_a_percentage() -> None:
+    assert checks("gpus,speed-up,efficiency\n16,1.00,1.0\n") == [
+        "printed 1.0, but 1.00 / 16 devices = 0.062 (16 times as much)"
+    ]
+
+
 def test_speed_up_by_time_is_the_other_way_round() -> None:
     assert checks("gpus,time (s),speed-up\n1,100,1\n4,25,4.0\n8,25,8.0\n") == [
         None,
@@ -330,10 +354,14 @@ def test_two_rows_of_one_device_leave_the_speed_up_open() -> None:
     ("values", "wrong"),
     [
         (["0.5", "0.93"], []),
-        (["0.5", "1.2"], ["printed 1.2, but accuracy lies between 0 and 1"]),
+        (["0.5", "-0.1"], ["printed -0.1, but accuracy lies between 0 and 1"]),
         (["50.0", "93.1"], []),  # all of them in per cent
+        (["92.5"], []),  # likewise, in a table of one row
+        (["92.5", "0.9"], []),  # likewise; one run has diverged
+        (["0.5", "1.2"], []),  # likewise for all that is known: a network that has hardly begun to learn
         (["50.0", "131"], ["printed 131, but accuracy lies between 0 and 100"]),
         (["93%", "131%"], ["printed 131%, but accuracy lies between 0 and 1"]),
+        (["93.5", "131%"], ["printed 131%, but accuracy lies between 0 and 1"]),
         (["x", "?"], []),
     ],
 )
@@ -576,7 +604,7 @@ def test_command_ends_with_0_where_nothing_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "right.csv").write_text("training time (s),epochs,s/epoch\n1000,10,100\n")
     done = command(str(tmp_path / "right.csv"))
     assert done.returncode == 0
-    assert done.stdout.endswith("right.csv: 1 checks, nothing contradicts.\n")
+    assert done.stdout.endswith("right.csv: 1 check, nothing contradicts.\n")
 
 
 def test_command_says_when_it_cannot_tell(tmp_path: Path) -> None:

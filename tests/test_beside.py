@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from paceline.commands import Shape, show_table
+from paceline.errors import UserError
 from paceline.metrics import Row
 from paceline.report import grids
-from paceline.report.beside import Pair, beside_published, pairs_of
+from paceline.report.beside import Pair, beside_published, has_epochs, pairs_of
 from paceline.stats import Estimate
 from tests.made_rows import made_row
 
@@ -92,6 +95,119 @@ def test_wrong_figure_is_replaced_by_the_right_one_and_marked() -> None:
     assert "30.4!" in shown  # printed as 304.02
     assert not any(value.startswith("304") for value in shown)
     assert any("304.02" in note or "30.40" in note for note in grid.notes)
+
+
+def resnet(**changes: Any) -> Row:
+    """As published: 12 epochs of MXNet's ResNet-50 on one GPU, batch 128, rate 0.05."""
+    settings: dict[str, Any] = {
+        "workload": "cifar10-resnet50",
+        "framework": "mxnet",
+        "devices": "1xcuda",
+        "data": "cifar10",
+        "input": "level1",
+        "learning_rate": 0.05,
+        "steps": 4692,  # 12 times 391: the last batch of an epoch is filled up
+        "epochs": 4692 * 128 / 50000,
+        "test_accuracy": Estimate(0.8),
+    }
+    return made_row(**{**settings, **changes})
+
+
+def of_kind(row: Row, kind: str) -> list[Pair]:
+    return [pair for pair in pairs_of(row) if pair.kind == kind]
+
+
+def test_same_training_may_be_divided() -> None:
+    pairs = of_kind(resnet(), "accuracy")
+    assert {(pair.record.batch_size, pair.record.learning_rate, pair.record.epochs) for pair in pairs} == {
+        (128, 0.05, 12)
+    }
+    assert [pair.unlike() for pair in pairs] == [[]] * len(pairs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"steps": 60, "epochs": 60 * 128 / 50000}, "another number of epochs"),
+        ({"learning_rate": 0.1}, "another learning rate"),
+        ({"batch_size": 100}, "another batch"),
+        ({"precision": "bfloat16"}, "another precision than float32 here"),
+        ({"framework": "mxnet+hybrid"}, "another mode of the framework here"),
+        ({"slow": (2.0,)}, "devices slowed down on purpose here"),
+        ({"wrapped": True}, "one device here in what several devices need"),
+        ({"quick": True}, "scaled down here by --quick"),
+    ],
+)
+def test_another_training_is_not_divided(changes: dict[str, Any], reason: str) -> None:
+    (pair, *_) = of_kind(resnet(**changes), "accuracy")
+    assert reason in pair.unlike()
+
+
+def keras(**changes: Any) -> Row:
+    settings: dict[str, Any] = {"framework": "keras-tensorflow", "devices": "1xcuda", "test_accuracy": Estimate(0.7)}
+    return made_row(**{**settings, "workload": "cifar10-inception-v3", "batch_size": 32, "shares": (32,), **changes})
+
+
+def test_what_is_not_known_or_was_built_wrongly_is_not_divided() -> None:
+    (pair,) = of_kind(keras(epochs=25.0, steps=39063), "accuracy")
+    assert pair.unlike() == [
+        "the network was built wrongly there",
+        "its batch is not known",
+        "its learning rate is not known",
+    ]
+    (said,) = [note for note in beside_published([keras()]).notes if "normalised along the width" in note]
+    assert said.startswith("! ")
+    assert "10946" in "\n".join(beside_published([keras()]).notes)
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_so"),
+    [(3905, False), (3906, True), (3907, True), (3910, True), (3900, False), (3950, False)],
+)
+def test_epochs_are_equal_within_a_step_or_with_filled_up_batches(steps: int, is_so: bool) -> None:
+    row = made_row(steps=steps, epochs=steps * 128 / 50000)  # 10 epochs are 3906.25 steps, or 10 times 391
+    assert has_epochs(row, 10) is is_so
+
+
+def test_correction_of_each_device_is_summed() -> None:
+    two = mxnet(devices="cuda:0+cuda:1", device_count=2, shares=(64, 64), peak_memory_mib=(95.0, 95.0))
+    (pair,) = of_kind(two, "memory")
+    assert pair.there == 380  # 190 + 190, printed as 185 + 190
+    assert ("MiB", "0.50") in ratios(two)
+
+
+def test_wrong_number_of_devices_is_corrected_and_marked() -> None:
+    eight = resnet(devices="8xcuda", device_count=8, batch_size=512, shares=(64,) * 8)
+    one = resnet(batch_size=512, shares=(512,))
+    rows_of = [{pair.record.row.partition(":")[0] for pair in pairs_of(row)} for row in (eight, one)]
+    assert "34" not in rows_of[0]
+    assert "34" in rows_of[1]
+    grid = beside_published([one])
+    assert "8 x Tesla K80, 512 (lr=0.05)!" in {line[2] for line in grid.lines}
+    assert any(note.startswith("! ") and "speaks of 1 busy GPU" in note for note in grid.notes)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "learning_rate", "found"),
+    [
+        (512, 0.4, {(512, 0.4)}),
+        (512, 0.05, {(512, 0.05)}),
+        (512, 0.7, {(512, 0.05), (512, 0.4)}),  # none has this rate
+        (140, 0.05, {(128, 0.05)}),  # the nearest
+        (64, 0.05, {(128, 0.05)}),  # the record of 64 images is blank
+    ],
+)
+def test_only_the_most_alike_are_shown(
+    batch_size: int, learning_rate: float, found: set[tuple[int | None, float | None]]
+) -> None:
+    row = resnet(batch_size=batch_size, learning_rate=learning_rate)
+    assert {(pair.record.batch_size, pair.record.learning_rate) for pair in pairs_of(row)} == found
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "findings"])
+def test_other_forms_have_no_place_for_published_figures(form: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"--format text or markdown, not {form}"):
+        show_table(tmp_path, {}, form, shape=Shape(published=True))
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -19,7 +19,7 @@ from paceline import significance
 from paceline.cell import Cell
 from paceline.comparison import Compared, Comparison, compare, judge
 from paceline.events import AnyEvent
-from paceline.report.comparison import markdown, notes, text
+from paceline.report.comparison import markdown, notes, summary, text
 from paceline.sides import choose
 from paceline.significance import detectable, mann_whitney, runs_needed, smallest_p
 from paceline.store import Store
@@ -199,12 +199,91 @@ def test_regression_ends_with_code_3_and_one_line(stores: tuple[Store, Store]) -
 
 def test_what_fails_now_is_a_regression(stores: tuple[Store, Store]) -> None:
     old, new = stores
-    fill(old, {CELL: FIVE, OTHER: (0.0, 100.0)})
+    fill(old, {CELL: FIVE, OTHER: (0.0, 0.0)})
     fill(new, {CELL: (100.0, 0.0), OTHER: FIVE})
     found = compared(old.folder, new.folder)
     assert verdicts(found) == ["failed", "works again"]
     assert found.regressions == 1
-    assert "failed: 1 of 2 runs failed: crash in train: killed by SIGSEGV: fake 1xcpu" in notes(found)
+    assert "failed: in new 1 of 2 runs failed: crash in train: killed by SIGSEGV: fake 1xcpu" in notes(found)
+
+
+CRASHED = "crash in train: killed by SIGSEGV"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "regression", "reason"),
+    [
+        ((0.0, *FIVE), times(0.5), "worse", True, f"in old 1 of 6 runs failed: {CRASHED}"),
+        ((0.0, *FIVE), times(2), "better", False, f"in old 1 of 6 runs failed: {CRASHED}"),
+        (
+            (0.0, *FIVE),
+            (0.0, *times(0.5)),
+            "worse",
+            True,
+            f"in new 1 of 6 runs failed: {CRASHED}; in old 1 of 6 runs failed: {CRASHED}",
+        ),
+        (
+            (0.0, 1.0),
+            FIVE,
+            "cannot tell",
+            False,
+            f"1 against 5 runs can never show it; 4 against 4 can; in old 1 of 2 runs failed: {CRASHED}",
+        ),
+        (
+            (0.0, 1.0, 1.0, 1.0, 1.0),
+            (0.0,) * 5,
+            "failed",
+            True,
+            f"in new 5 of 5 runs failed: {CRASHED}; in old 1 of 5 runs failed: {CRASHED}",
+        ),
+        (
+            (0.0, 1.0, 1.0, 1.0, 1.0),
+            (0.0, 0.0, 9.0, 9.0, 9.0),
+            "failed",
+            True,
+            f"in new 2 of 5 runs failed: {CRASHED}; in old 1 of 5 runs failed: {CRASHED}",
+        ),
+        (
+            (0.0, 0.0),
+            (0.0, 100.0),
+            "works again",
+            False,
+            f"in new 1 of 2 runs failed: {CRASHED}; in old 2 of 2 runs failed: {CRASHED}",
+        ),
+        (
+            (0.0, 0.0),
+            (0.0,),
+            "failed in both",
+            False,
+            f"in new 1 of 1 runs failed: {CRASHED}; in old 2 of 2 runs failed: {CRASHED}",
+        ),
+    ],
+)
+def test_failures_are_counted_and_the_other_runs_are_judged(
+    stores: tuple[Store, Store], old: Sequence[float], new: Sequence[float], verdict: str, regression: bool, reason: str
+) -> None:
+    before, after = stores
+    fill(before, {CELL: old, OTHER: FIVE})
+    fill(after, {CELL: new, OTHER: FIVE})
+    found = compared(before.folder, after.folder).cells[0]
+    assert (found.verdict, found.regression, found.reason) == (verdict, regression, reason)
+
+
+def test_as_large_a_part_of_more_runs_that_fails_is_no_regression(stores: tuple[Store, Store]) -> None:
+    old, new = stores
+    fill(old, {CELL: (0.0, *FIVE)})
+    fill(new, {CELL: (0.0, 0.0, *FIVE, *FIVE)})
+    assert compared(old.folder, new.folder).regressions == 0
+
+
+def test_last_line_says_when_no_cell_could_have_shown_a_difference(stores: tuple[Store, Store]) -> None:
+    old, new = stores
+    fill(old, {CELL: FIVE[:3], OTHER: FIVE[:3]}, name="a")
+    fill(new, {CELL: times(0.5)[:3], OTHER: FIVE[:3]}, name="a")
+    blind = "no regressions in images/s beyond 5 %: 2 cannot tell; too few runs to show any difference"
+    assert summary(compared(old.folder, new.folder)) == blind
+    fill(new, {OTHER: FIVE}, name="b")  # 3 against 5 can
+    assert summary(compared(old.folder, new.folder)) == blind.partition(";")[0]
 
 
 def test_cells_of_one_side_are_listed_and_no_regression(stores: tuple[Store, Store]) -> None:

@@ -45,6 +45,7 @@ def test_variables_of_the_user_do_not_reach_the_worker(monkeypatch: pytest.Monke
         "HOME": "/home/me",
         "PYTHONPATH": str(CODE),
         "PYTHONUNBUFFERED": "1",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "PACELINE_RUN": "20250101-120000-abcdef",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": environment["MASTER_PORT"],

@@ -105,23 +105,23 @@ SHORT = ("--steps", "20", "--warmup", "4", "--repeats", "2")
 
 
 def test_measured_shares_beat_equal_ones_on_unlike_devices(paceline: CommandLine) -> None:
-    flags = ("--devices", "2xcpu", "--shares", "equal,measured", "--slow", "1:3.0")
+    flags = ("--devices", "2xcpu", "--shares", "equal,measured", "--slow", "1:2.0")
     ended = paceline("run", "cifar10-conv", "--framework", "fake", *flags, *SHORT)
     assert ended.returncode == 0, ended.stderr
     equal, measured = paceline.rows()
     assert equal["shares"] == [64, 64]
     assert sum(measured["shares"]) == 128
-    assert measured["shares"][0] == pytest.approx(96, abs=5)  # three times what the other has
-    assert measured["images_per_second"]["median"] > 1.5 * equal["images_per_second"]["median"]
+    assert measured["shares"][0] == pytest.approx(85, abs=5)  # twice what the other has
+    assert measured["images_per_second"]["median"] > 1.25 * equal["images_per_second"]["median"]  # 1.5 by theory
     assert equal["marks"] == measured["marks"] == ["simulated"]
-    assert "fake 2xcpu is simulated: devices were slowed down on purpose (device 1 by 3×)" in ended.stdout
+    assert "fake 2xcpu simulated: devices were slowed down on purpose (device 1 by 2×)" in ended.stdout
 
 
 def test_device_that_fails_alone_fails_the_cell_with_that_cause(paceline: CommandLine) -> None:
     ended = paceline("run", "cifar10-conv", "--framework", "fake+fail", "--devices", "2xcpu", "--shares", "measured")
     assert ended.returncode == 2, ended.stderr
     (row,) = paceline.rows()
-    assert "its share is not known: device 0 failed alone: RuntimeError: the fake framework" in row["reason"]
+    assert "its shares are not known: device 0 failed alone: RuntimeError: the fake framework" in row["reason"]
 
 
 def test_one_device_is_measured_plain_and_wrapped(paceline: CommandLine) -> None:
@@ -136,12 +136,12 @@ def test_one_device_is_measured_plain_and_wrapped(paceline: CommandLine) -> None
 
 @pytest.mark.real
 def test_real_training_on_a_slowed_device_gains_by_measured_shares(paceline: CommandLine) -> None:
-    flags = ("--devices", "2xcpu", "--shares", "equal,measured", "--slow", "1:4.0", "--cores-per-device", "1")
+    flags = ("--devices", "2xcpu", "--shares", "equal,measured", "--slow", "1:2.0", "--cores-per-device", "1")
     ended = paceline("run", "cifar10-conv", "--framework", "torch", *flags, *SHORT)
     assert ended.returncode == 0, ended.stderr
     equal, measured = paceline.rows()
-    assert measured["shares"][0] > 2 * measured["shares"][1]
-    assert measured["images_per_second"]["median"] > 1.15 * equal["images_per_second"]["median"]
+    assert measured["shares"][0] > 1.3 * measured["shares"][1]
+    assert measured["images_per_second"]["median"] > 1.05 * equal["images_per_second"]["median"]  # 1.5 by theory
 
 
 def test_slowed_rank_does_not_outlive_a_killed_orchestrator(paceline: CommandLine) -> None:
@@ -159,7 +159,7 @@ def test_slowed_rank_does_not_outlive_a_killed_orchestrator(paceline: CommandLin
 
 def test_brake_takes_the_processor_away() -> None:
     """Half of the wall time for a process that would use all of it."""
-    busy = "from paceline_worker.brake import slow_down\nimport time\nslow_down(2.0)\nwhile True: pass"
+    busy = "from paceline_worker.brake import Brake\nBrake(2.0).engage()\nwhile True: pass"
     process = subprocess.Popen([sys.executable, "-c", busy])
     try:
         time.sleep(1.0)
@@ -170,4 +170,4 @@ def test_brake_takes_the_processor_away() -> None:
     finally:
         send(process.pid, signal.SIGKILL)
         process.wait()
-    assert used < 0.6
+    assert 0.1 < used < 0.6  # on a busy machine it would not have had all of it

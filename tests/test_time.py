@@ -18,10 +18,11 @@ import pytest
 
 from paceline.errors import UserError
 from paceline.home import environments_folder
-from paceline.launchers import RUN_VARIABLE
+from paceline.launchers import INHERITED, RUN_VARIABLE
 from paceline.metrics import table_rows
 from paceline.monitor import FILE as MONITOR_FILE
 from paceline.monitor import Gpu, Sample
+from paceline.processes import state
 from paceline.report.layouts import LAYOUTS
 from paceline.report.render import FORMATS, text
 from paceline.sides import choose
@@ -68,7 +69,9 @@ class Timing:
 
     def start(self, *command: str) -> subprocess.Popen[bytes]:
         words = self.words(["--repeats", "2"], list(command))
-        return subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=self.environment)
+        return subprocess.Popen(
+            words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.folder, env=self.environment
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = json.loads(FORMATS["json"](table_rows(Store(self.store), {})))
@@ -313,6 +316,11 @@ def test_time_of_an_orphan_that_has_ended_is_counted(timing: Timing) -> None:
     assert not row["command"]["times_sampled"]
 
 
+def test_page_names_the_variables_that_are_kept() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "measure-a-command.md").read_text(encoding="utf-8")
+    assert [name for name in INHERITED if f"`{name}`" not in page] == []
+
+
 def test_waiter_knows_the_mark() -> None:
     assert waiter.MARK == RUN_VARIABLE  # it imports nothing of Paceline, to be small
 
@@ -467,6 +475,45 @@ def test_processes_left_behind_are_ended(timing: Timing) -> None:
     (row,) = timing.rows()
     assert row["command"]["real_seconds"]["median"] < 60
     assert CommandLine(timing.store).processes() == []
+
+
+# Two processes without the mark of their run, one of them in a session of its own and without a parent
+HIDDEN = (
+    "(setsid env -i sh -c 'echo $$ > $0; exec sleep 300' $PWD/one &); exec env -i sh -c 'echo $$ > $0; {}' $PWD/two"
+)
+
+
+def hidden(folder: Path) -> list[int]:
+    """Those that have told their number."""
+    return [int(told) for name in ("one", "two") if (path := folder / name).exists() and (told := path.read_text())]
+
+
+def test_timeout_ends_processes_that_cleared_their_environment(timing: Timing) -> None:
+    ended = timing("sh", "-c", HIDDEN.format("exec sleep 300"), flags=("--repeats", "1", "--timeout", "3"))
+    assert ended.returncode == 2
+    (row,) = timing.rows()
+    assert row["reason"].startswith("timeout in command")
+    assert [state(pid) for pid in hidden(timing.folder)] == ["gone", "gone"]
+
+
+def test_left_processes_that_cleared_their_environment_are_counted_and_ended(timing: Timing) -> None:
+    ended = timing("sh", "-c", HIDDEN.format("until test -s $(dirname $0)/one; do sleep 0.1; done"))
+    assert ended.returncode == 0
+    (row,) = timing.rows()
+    assert row["command"]["left_behind"] == 1
+    assert [state(pid) for pid in hidden(timing.folder)] == ["gone", "gone"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_processes_that_cleared_their_environment_do_not_outlive_paceline(
+    timing: Timing, number: signal.Signals
+) -> None:
+    process = timing.start("sh", "-c", HIDDEN.format("exec sleep 300"))
+    wait_until(lambda: len(hidden(timing.folder)) == 2)
+    send(process.pid, number)
+    process.communicate(timeout=30)
+    wait_until(lambda: [state(pid) for pid in hidden(timing.folder)] == ["gone", "gone"], 10)
+    wait_until(lambda: CommandLine(timing.store).processes() == [], 10)  # the waiter too
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

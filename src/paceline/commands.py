@@ -131,6 +131,8 @@ class Shape:
 def show_table(
     folder: Path, filters: Mapping[str, str | None], form: str, target: float | None = None, shape: Shape = Shape()
 ) -> None:
+    if shape.published and form not in ("text", "markdown"):
+        raise UserError(f"--with published goes with --format text or markdown, not {form}.")
     if not folder.exists():
         raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
     store = Store(folder)
@@ -143,7 +145,7 @@ def show_table(
         sys.stdout.write(GRID_FORMATS[form](LAYOUTS[layout](rows)) + grid_findings(rows, form))
     else:
         sys.stdout.write(FORMATS[form](rows))
-    if shape.published and form in GRID_FORMATS:
+    if shape.published:
         sys.stdout.write("\n" + GRID_FORMATS[form]([beside_published(rows)]))
 
 

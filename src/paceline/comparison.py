@@ -21,13 +21,18 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     cell: Cell
     verdict: str  # better, worse, cannot tell, failed, works again, failed in both, only in old, only in new
-    regression: bool = False  # it fails now, or is surely worse by more than the threshold
-    reason: str = ""
+    regression: bool = False  # more of its runs fail, or it is surely worse by more than the threshold
+    reason: str = ""  # why there is no verdict; and which runs failed, since a verdict is about the others
     old: tuple[float, ...] = ()  # of each run
     new: tuple[float, ...] = ()
     ratio: Estimate | None = None  # new divided by old
     p: float | None = None
     detectable: float | None = None  # the smallest relative difference that so many and so scattered runs show
+
+    @property
+    def enough_runs(self) -> bool:
+        """Whether so many can show any difference."""
+        return min(len(self.old), len(self.new)) > 1 and smallest_p(len(self.new), len(self.old)) < LEVEL
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +43,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[str, ...]  # such as versions
     cells: tuple[Compared, ...]
     regressions: int
+    too_few_runs: bool  # in every cell that was measured in both, so that no difference could have shown
 
 
 def compare(old: Side, new: Side, threshold: float) -> Comparison:
@@ -46,7 +52,8 @@ def compare(old: Side, new: Side, threshold: float) -> Comparison:
         raise UserError(f"{old.name} and {new.name} have no cell in common: {_unlike(old, new)}.")
     keys = dict.fromkeys([*old.cells, *new.cells])
     cells = tuple(_compared(key, old, new, threshold) for key in keys)
-    if not any((cell.old and cell.new) or cell.verdict in ONE_FAILED for cell in cells):
+    in_both = [cell for cell in cells if cell.old and cell.new]
+    if not in_both and not any(cell.verdict in ONE_FAILED for cell in cells):
         raise UserError(f"No cell has {old.metric} in both {old.name} and {new.name}.")
     return Comparison(
         old=old.name,
@@ -56,6 +63,7 @@ def compare(old: Side, new: Side, threshold: float) -> Comparison:
         differences=tuple(differences(old, new)),
         cells=cells,
         regressions=sum(cell.regression for cell in cells),
+        too_few_runs=bool(in_both) and not any(cell.enough_runs for cell in in_both),
     )
 
 
@@ -63,10 +71,11 @@ def _compared(key: Cell, old: Side, new: Side, threshold: float) -> Compared:
     before, after = old.cells.get(key), new.cells.get(key)
     if before is None or after is None or before.skipped or after.skipped:
         return _only(before, after)
-    if before.failure or after.failure:
-        return _failed(before, after)
+    if failed := _failed(before, after):
+        return failed
     values, base = after.values(new.metric), before.values(old.metric)
-    return judge(before.cell, base, values, MORE_IS_BETTER[old.metric], threshold)
+    found = judge(before.cell, base, values, MORE_IS_BETTER[old.metric], threshold)
+    return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, *_failures(before, after)))))
 
 
 def _only(before: CellRuns | None, after: CellRuns | None) -> Compared:
@@ -82,12 +91,21 @@ def _only(before: CellRuns | None, after: CellRuns | None) -> Compared:
     return Compared(cell=known.cell, verdict=verdict, reason=reason)
 
 
-def _failed(before: CellRuns, after: CellRuns) -> Compared:
-    if before.failure and after.failure:
-        return Compared(cell=before.cell, verdict="failed in both", reason=after.failure)
-    if after.failure:
-        return Compared(cell=before.cell, verdict="failed", regression=True, reason=after.failure)
-    return Compared(cell=before.cell, verdict="works again", reason=f"before, {before.failure}")
+def _failed(before: CellRuns, after: CellRuns) -> Compared | None:
+    """Where failures are the verdict; None where those runs that ended well are to be judged."""
+    reason = "; ".join(_failures(before, after))
+    if before.failed_part == after.failed_part == 1:
+        return Compared(cell=before.cell, verdict="failed in both", reason=reason)
+    if after.failed_part > before.failed_part:
+        return Compared(cell=before.cell, verdict="failed", regression=True, reason=reason)
+    if before.failed_part == 1:
+        return Compared(cell=before.cell, verdict="works again", reason=reason)
+    return None
+
+
+def _failures(before: CellRuns, after: CellRuns) -> list[str]:
+    sides = {"in new": after, "in old": before}
+    return [f"{side} {runs.failure}" for side, runs in sides.items() if runs.failure]
 
 
 def judge(cell: Cell, old: Sequence[float], new: Sequence[float], more_is_better: bool, threshold: float) -> Compared:

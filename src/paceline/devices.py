@@ -42,9 +42,13 @@ def parse_devices(text: str) -> DeviceSet:
     return DeviceSet(text, "cuda", tuple(indices))
 
 
+def missing_gpus(devices: DeviceSet, machine: Machine) -> list[int]:
+    return [index for index in devices.indices if devices.kind == "cuda" and index >= len(machine.gpus)]
+
+
 def check_present(devices: DeviceSet, machine: Machine) -> None:
     """Refuse a GPU that this machine does not have."""
-    missing = [index for index in devices.indices if devices.kind == "cuda" and index >= len(machine.gpus)]
+    missing = missing_gpus(devices, machine)
     if missing:
         present = (
             ", ".join(f"cuda:{i} ({name})" for i, name in enumerate(machine.gpus))

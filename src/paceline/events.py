@@ -36,7 +36,7 @@ class Block(Event, tag="block", frozen=True, kw_only=True):
     processor_seconds: float
     losses: list[float | None]
     waited_seconds: float = 0.0  # for real images that were not ready
-    involuntary_switches: int = 0  # how often a thread had to leave its core to another one
+    involuntary_switches: int | None = None  # how often a thread had to leave its core to another one
     correct: list[int] = []  # images that each step got right, where it is counted
 
 

@@ -23,8 +23,7 @@ INHERITED = (
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
     "CUDA_HOME",
-    "CUDA_VISIBLE_DEVICES",
-)
+)  # not CUDA_VISIBLE_DEVICES: cards are chosen by name, and the driver's numbers must be those of the frameworks
 
 
 @dataclass(frozen=True)
@@ -77,6 +76,7 @@ def worker_environment(framework: Framework, code: Path, threads: int) -> dict[s
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
         "PYTHONPATH": str(code),
         "PYTHONUNBUFFERED": "1",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # otherwise the fastest card is cuda:0, and the monitor looks at another one
         **{name: value.format(threads=threads) for name, value in framework.environment.items()},
     }
 

@@ -73,6 +73,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     devices: str
     device_count: int
     update: str
+    parameter_device: str  # where a parameter server keeps its copy; empty where there is none
     data: str
     input: str  # what is done to real images
     precision: str
@@ -82,7 +83,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     wrapped: bool  # one device in what several devices need
     learning_rate: float
     steps: int
-    epochs: float | None  # the same as passes over the data set
+    warmup: int
+    evaluate: str  # when, on all test images
+    epochs: float | None  # the steps as passes over the data set
     seed: int  # of the first run; each further one has the next
     cores_per_device: int
     status: str  # ok, noisy, failed, skipped, not run
@@ -215,6 +218,7 @@ def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, 
         devices=cell.devices,
         device_count=count,
         update=cell.update,
+        parameter_device=cell.parameter_device,
         data=cell.data,
         input=cell.input,
         precision=cell.precision,
@@ -224,6 +228,8 @@ def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, 
         wrapped=cell.wrapped,
         learning_rate=cell.learning_rate,
         steps=cell.steps,
+        warmup=cell.warmup,
+        evaluate=cell.evaluate,
         epochs=cell.steps * cell.batch_size / workload.images_per_epoch if workload else None,
         seed=cell.seed,
         cores_per_device=len(cell.cores[0]),
@@ -248,7 +254,7 @@ def _row(one: Measured, among: list[Measured], proven: set[tuple[str, str, str, 
         idle_memory_mib=resource_rows.mebibytes(one.good, "idle_bytes"),
         started_memory_mib=resource_rows.mebibytes(one.good, "started_bytes"),
         allocator_memory_mib=resource_rows.mebibytes(one.good, "allocator_bytes"),
-        utilisation=resource_rows.utilisation(one.good),
+        utilisation=resource_rows.utilisation(one.good, count),
         noise=resource_rows.noise(one.good),
         memory_of="device" if len(memory) in (0, count) else "all devices",
         scaling_kind=cell.scaling,
@@ -315,11 +321,16 @@ def _scaling(one: Measured, among: list[Measured], *, wrapped: bool) -> Estimate
 
 
 def _is_base(base: Cell, cell: Cell) -> bool:
-    same = ("workload", "framework", "update", "data", "input", "precision", "scaling", "warmup", "seed")
+    same = (
+        *("workload", "framework", "update", "parameter_device", "data", "input"),
+        *("precision", "scaling", "warmup", "seed"),
+    )
     kinds = base.device_set.kind == cell.device_set.kind and len(base.cores[0]) == len(cell.cores[0])
     batch = base.batch_size * (cell.device_set.count if cell.scaling == "weak" else 1) == cell.batch_size
     return (
         base.device_set.count == 1
+        and not base.slow
+        and set(base.device_set.indices) <= set(cell.device_set.indices)  # one of these cards, not of any others
         and kinds
         and batch
         and all(getattr(base, name) == getattr(cell, name) for name in same)

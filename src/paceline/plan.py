@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 import random
 from collections.abc import Collection
@@ -15,6 +14,7 @@ from paceline import environments
 from paceline.cell import Cell
 from paceline.datasets.known import known
 from paceline.datasets.prepared import folder_of
+from paceline.devices import check_present, missing_gpus
 from paceline.frameworks import Framework, find
 from paceline.machine import Machine
 from paceline.matrix import FAKE_SOURCES, cells_of
@@ -57,13 +57,25 @@ def make_plan(suite: Suite, machine: Machine) -> Plan:
     """Expand the matrix. What the user got wrong is an error; what a framework cannot do is a skip."""
     cells = tuple(dict.fromkeys(cells_of(suite, machine)))
     absent = {cell.framework: environments.hindrance(find(cell.framework).framework) for cell in cells}
-    skips = tuple(Skip(cell, reason) for cell in cells if (reason := reason_to_skip(cell) or absent[cell.framework]))
+    skips = tuple(
+        Skip(cell, reason)
+        for cell in cells
+        if (reason := _without_devices(cell, machine) or reason_to_skip(cell) or absent[cell.framework])
+    )
     skipped = {skip.cell for skip in skips}
+    if all(_without_devices(cell, machine) for cell in cells):
+        check_present(cells[0].device_set, machine)
     measured = [cell for cell in cells if cell not in skipped]
-    first = dict.fromkeys(pilot for cell in measured for pilot in pilots(cell))
-    rounds = [_round(list(first), 0, suite, machine)]
+    first = list(dict.fromkeys(pilot for cell in measured for pilot in pilots(cell)))
+    rounds = [_round(first, 0, suite, machine)]
     rounds += [_round(measured, repeat, suite, machine) for repeat in range(suite.repeats)]
-    return Plan(suite, cells, skips, tuple(itertools.chain.from_iterable(rounds)))
+    runs = {run.key: run for runs in rounds for run in runs}  # a pilot may be a cell of the table, too
+    return Plan(suite, cells, skips, tuple(runs.values()))
+
+
+def _without_devices(cell: Cell, machine: Machine) -> str | None:
+    missing = missing_gpus(cell.device_set, machine)
+    return f"this machine has no cuda:{missing[0]}" if missing else None
 
 
 def reason_to_skip(cell: Cell) -> str | None:

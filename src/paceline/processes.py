@@ -45,10 +45,25 @@ def below(pid: int, parents: dict[int, int]) -> list[int]:
     return own + [further for child in own for further in below(child, parents)]
 
 
-def end_all(run_id: str, reap: Callable[[], None], patience_seconds: float = 10.0) -> None:
-    """Kill the whole tree and wait until nothing of it is left."""
+def left_behind(run_id: str, adopter: psutil.Process) -> set[psutil.Process]:
+    """Live processes of a run, but for the one to which its orphans fall."""
+    return {*_live_below(adopter), *of_run(run_id)} - {adopter}
+
+
+def _live_below(adopter: psutil.Process) -> list[psutil.Process]:
+    """Also those that have cleared their environment, and the mark with it."""
+    try:
+        return [process for process in adopter.children(recursive=True) if state(process.pid) != "gone"]
+    except GONE:
+        return []
+
+
+def end_all(
+    run_id: str, reap: Callable[[], None], patience_seconds: float = 10.0, *, adopter: psutil.Process | None = None
+) -> None:
+    """Kill the whole tree and wait until nothing of it is left; the process to which its orphans fall comes last."""
     deadline = time.monotonic() + patience_seconds
-    while (left := of_run(run_id)) and time.monotonic() < deadline:
+    while (left := (_live_below(adopter) if adopter else []) or of_run(run_id)) and time.monotonic() < deadline:
         for process in left:
             try:
                 process.kill()

@@ -17,7 +17,7 @@ Runs = Sequence[sqlite3.Row]
 def mebibytes(runs: Runs, column: str) -> tuple[float, ...]:
     """Median over runs, place by place."""
     found: list[list[float]] = [json.loads(run[column]) for run in runs]
-    return tuple(statistics.median(place) / MEBIBYTE for place in zip(*found, strict=False))
+    return tuple(statistics.median(place) / MEBIBYTE for place in zip(*filter(None, found), strict=False))
 
 
 def totals(runs: Runs, column: str) -> tuple[float, ...]:
@@ -36,10 +36,11 @@ def any_preallocated(runs: Runs) -> bool:
     )
 
 
-def utilisation(runs: Runs) -> tuple[Range, ...]:
-    """Of each device: the median of the runs' medians, and the lowest and highest that any of them saw."""
+def utilisation(runs: Runs, count: int) -> tuple[Range, ...]:
+    """Of each device: the median of the runs' medians, and the lowest and highest; of runs that saw all devices."""
     seen: list[list[Range]] = [json.loads(run["utilisation"]) for run in runs]
-    devices = [list(zip(*device, strict=True)) for device in zip(*filter(None, seen), strict=False)]
+    complete = [devices for devices in seen if len(devices) == count]
+    devices = [list(zip(*device, strict=True)) for device in zip(*complete, strict=True)]
     return tuple((min(low), statistics.median(middle), max(high)) for low, middle, high in devices)
 
 

@@ -55,7 +55,11 @@ def execute(run: Run, tools: Tools) -> Outcome:
     shares = measured_shares(run, tools)
     told = shares if isinstance(shares, tuple) else ()
     with _folder(run, make_job(run, told), environment, tools) as (folder, starts):
-        outcome = shares if isinstance(shares, Outcome) else _train(run, starts, folder, tools)
+        if isinstance(shares, Outcome):
+            outcome = shares
+            (folder / LOG_FILE).write_text(f"{outcome.message}\n", encoding="utf-8")
+        else:
+            outcome = _train(run, starts, folder, tools)
         tools.store.finish_run(folder, outcome)
     tools.display.end(run, folder.name, outcome)
     return outcome
@@ -65,7 +69,8 @@ def _train(run: Run, starts: list[Command], folder: Path, tools: Tools) -> Outco
     """Start the processes, see them to their end and say what came of it."""
     began, kills = time.monotonic(), out_of_memory_kills()
     ranks = find(run.cell.framework).framework.process_count(run.cell.device_set.count)
-    with Worker(starts, folder, ranks, run.timeout_seconds, braked=bool(run.cell.slow)) as worker:
+    braked = [rank for rank, times in enumerate(run.cell.slow) if times > 1]
+    with Worker(starts, folder, ranks, run.timeout_seconds, braked=braked) as worker:
         for event in worker.follow():
             tools.display.show(event)
     seconds = time.monotonic() - began
@@ -78,10 +83,19 @@ def measured_shares(run: Run, tools: Tools) -> tuple[int, ...] | Outcome:
     for index, pilot in enumerate(pilots(run.cell)):
         found = tools.store.newest(run_key(pilot, 0, tools.machine))
         if found is None or found["status"] != "ok":
-            message = f"its share is not known: device {index} failed alone: {found['message'] if found else 'not run'}"
-            return Outcome(status="failed", phase="start", kind="error", message=message, seconds=0.0)
+            why = f"{found['message']} (paceline log {found['id']})" if found else "not run"
+            return _without_shares(f"device {index} failed alone: {why}")
         speeds.append(found["images_per_second"])
-    return divide(run.cell.batch_size, speeds, run.cell.device_set) if speeds else ()
+    try:
+        return divide(run.cell.batch_size, speeds, run.cell.device_set) if speeds else ()
+    except UserError as error:
+        return _without_shares(str(error))
+
+
+def _without_shares(why: str) -> Outcome:
+    return Outcome(
+        status="failed", phase="start", kind="error", message=f"its shares are not known: {why}", seconds=0.0
+    )
 
 
 @contextlib.contextmanager

@@ -59,7 +59,7 @@ CREATE TABLE block (             -- some steps, from idle devices to idle device
     seconds           REAL NOT NULL,
     processor_seconds REAL NOT NULL,
     waited_seconds    REAL NOT NULL, -- for real images that were not ready
-    involuntary_switches INTEGER NOT NULL, -- threads that had to leave their core
+    involuntary_switches INTEGER, -- threads that had to leave their core; NULL where it was not counted
     loss              REAL,          -- summed over the images; NULL where training has diverged
     correct           INTEGER        -- images that were right; NULL where it was not counted
 );

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -51,13 +52,20 @@ class CellRuns:
         return [run[column] for run in good if run[column] is not None]
 
     @property
+    def failed(self) -> list[sqlite3.Row]:
+        return [run for run in self.runs.values() if run["status"] == "failed"]
+
+    @property
+    def failed_part(self) -> Fraction:
+        return Fraction(len(self.failed), len(self.runs)) if self.runs else Fraction(0)
+
+    @property
     def failure(self) -> str | None:
         """The first one and how many there are."""
-        failed = [run for run in self.runs.values() if run["status"] == "failed"]
-        if not failed:
+        if not self.failed:
             return None
-        first = failed[0]
-        return f"{len(failed)} of {len(self.runs)} runs failed: {first['kind']} in {first['phase']}: {first['message']}"
+        many, first = f"{len(self.failed)} of {len(self.runs)} runs failed", self.failed[0]
+        return f"{many}: {first['kind']} in {first['phase']}: {first['message']}"
 
     def seen(self, column: str) -> set[str]:
         return {run[column] for run in self.runs.values()}

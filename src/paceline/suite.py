@@ -51,6 +51,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 FIELDS = {field.name: field.type for field in msgspec.structs.fields(Suite)}
 LISTS = [name for name, kind in FIELDS.items() if kind in (Names, tuple[int, ...])]
+WHOLE = ("name", "repeats", "timeout", "layout", "interval_target", "budget", "seed")  # not for single parts
 DEFAULT_STEPS = 100
 
 
@@ -72,11 +73,20 @@ def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not TOML: {error}.") from None
     settings = _with_quick({"name": path.stem, **_keys(table)}, overrides.get("quick", False), path)
-    parts = [_keys(part) for part in settings.pop("part", [])]
+    parts = _parts(settings.pop("part", []), path)
     whole, *matrices = (_overridden(settings, part, overrides) for part in ({}, *parts))
     if not parts:
         return make_suite(whole, str(path))
     return _checked({**whole, "parts": [make_suite(matrix, str(path)) for matrix in matrices]}, str(path))
+
+
+def _parts(tables: Any, path: Path) -> list[dict[str, Any]]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise UserError(f"{path}: write [[part]] in two brackets: a suite may have several.")
+    parts = [_keys(table) for table in tables]
+    for key in (key for part in parts for key in part if key in WHOLE):
+        raise UserError(f"{path}: {key} is for the whole suite: write it above the parts.")
+    return parts
 
 
 def _keys(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -44,11 +44,11 @@ class Worker:
         timeout_seconds: float,
         *,
         join_seconds: float = JOIN_SECONDS,
-        braked: bool = False,
+        braked: Collection[int] = (),
     ) -> None:
         self._commands, self._folder, self._timeout = commands, folder, timeout_seconds
         self._join = join_seconds
-        self._well = ("alive", "stopped") if braked else ("alive",)  # a brake stops its process again and again
+        self._braked = braked  # ranks that are stopped again and again on purpose
         self.files = [EventFile(event_file(folder, rank)) for rank in range(ranks)]
         self._monitor = Monitor(folder)
         self._troubled_since: float | None = None
@@ -125,11 +125,16 @@ class Worker:
             if file.has(Failed):
                 return f"rank {rank} failed"
             state = "alive" if file.pid is None or file.has(Finished) else processes.state(file.pid)
-            if state not in self._well:
+            if state != "alive" and not (state == "stopped" and rank in self._braked):
                 return f"rank {rank} (process {file.pid}) is {state}"
-            if file.phase == "start" and time.monotonic() - self._started > self._join:
-                return f"rank {rank} has not joined the others after {self._join:g} s"
-        return None
+        return self._absent_rank()
+
+    def _absent_rank(self) -> str | None:
+        """One that the others, which have started, would wait for in vain."""
+        begun = [file.phase != "start" for file in self.files]
+        if all(begun) or not any(begun) or time.monotonic() - self._started < self._join:
+            return None
+        return f"rank {begun.index(False)} has not joined the others after {self._join:g} s"
 
 
 def _hold_lease(folder: Path) -> IO[bytes]:

@@ -15,13 +15,21 @@ import time
 PERIOD_SECONDS = 0.02  # short against a step, long against a switch between processes
 
 
-def slow_down(times: float) -> None:
-    """From now on this process takes so many times as long."""
-    if times > 1:
-        subprocess.Popen([sys.executable, "-m", __name__, str(os.getpid()), str(times)])
+class Brake:
+    """Ready at once, so that its memory is there before anything is measured; it works from `engage` on."""
+
+    def __init__(self, times: float) -> None:
+        command = [sys.executable, "-m", __name__, str(os.getpid()), str(times)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE) if times > 1 else None
+
+    def engage(self) -> None:
+        """From now on this process takes so many times as long."""
+        if self._process and self._process.stdin:
+            self._process.stdin.close()
 
 
 def brake(pid: int, times: float) -> None:
+    sys.stdin.read()  # until it is closed
     running = PERIOD_SECONDS / times
     with contextlib.suppress(ProcessLookupError):
         while os.getppid() == pid:  # else it is gone, and its number may be somebody else's

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.random  # NumPy loads it when it is first used, which would seem a cost of the framework
 
 from paceline_worker import memory
-from paceline_worker.brake import slow_down
+from paceline_worker.brake import Brake
 from paceline_worker.contract import Backend
 from paceline_worker.data import Source, epoch_ends, evaluation_batches, training_source
 from paceline_worker.graph import Graph
@@ -25,10 +25,11 @@ WARMUP_LIMIT = 4  # times the least number of steps; on a noisy machine blocks m
 
 def run(backend: Backend, job: Job, place: Place, log: EventLog) -> None:
     """Take a started framework through all phases; what each gave is in the log."""
+    brake = Brake(job.slow[place.rank] if job.slow else 1.0)
     log.enter("build", idle_memory_bytes=memory.held_bytes(), settings=backend.settings())
     graph = Graph.from_json(job.graph)
     backend.build(graph, initial_weights(graph, job.seed))
-    slow_down(job.slow[place.rank] if job.slow else 1.0)
+    brake.engage()
     memory.forget_peak()  # our own arrays of initial weights are no cost of the framework
     with training_source(backend, job, place) as source:
         log.enter("compile")

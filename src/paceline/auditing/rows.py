@@ -49,6 +49,11 @@ class Number:
     text: str
 
     @property
+    def percent(self) -> bool:
+        """Printed with its sign, so that the value is known to be a part."""
+        return self.text.endswith("%")
+
+    @property
     def decimals(self) -> int:
         return len(self.text.partition(".")[2].rstrip("%"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -182,10 +183,17 @@ def efficiency(table: Table) -> Iterator[tuple[str, str] | None]:
         printed, devices, base = row.one(EFFICIENCY), row.one(DEVICES), _base(row, table)
         gain = row.one(SPEED_UP) or (base and _ratio(row, base))
         if printed and devices and devices.value > 1 and gain:
-            right = gain.value / devices.value
-            within = printed.step + gain.step / devices.value + RATIO_TOLERANCE * right
-            text = contradiction(printed, right, within, f"{gain.text} / {devices.text} devices")
+            text = _inefficient(printed, gain, devices)
             yield (row.where, text) if text else None
+
+
+def _inefficient(printed: Number, gain: Number, devices: Number) -> str | None:
+    """92 may be meant as 92%: of a part and a percentage, the one that is off by the smaller factor."""
+    right, how = gain.value / devices.value, f"{gain.text} / {devices.text} devices"
+    within = gain.step / devices.value + RATIO_TOLERANCE * right
+    if printed.percent or printed.value <= max(1, 10 * right):
+        return contradiction(printed, right, printed.step + within, how)
+    return contradiction(printed, 100 * right, printed.step + 100 * within, f"100 x {how}")
 
 
 def _base(row: Row, table: Table) -> Row | None:
@@ -212,9 +220,9 @@ def _ratio(row: Row, base: Row) -> Number | None:
 def accuracy_range(table: Table) -> Iterator[tuple[str, str] | None]:
     for name in {name: None for row in table.rows for name in row.accuracies}:
         found = [(row, row.accuracies[name]) for row in table.rows if name in row.accuracies]
-        in_percent = len(found) > 1 and all(figure.value > 1 for _, figure in found)
-        highest = 100 if in_percent else 1
+        in_percent = any(figure.value > 1 and not figure.percent for _, figure in found)
         for row, figure in found:
+            highest = 100 if in_percent and not figure.percent else 1
             wrong = f"printed {figure.text}, but {name.lower()} lies between 0 and {highest}"
             yield None if 0 <= figure.value <= highest else (row.where, wrong)
 
@@ -223,9 +231,14 @@ def contradiction(printed: Number, right: float, within: float, how: str) -> str
     """The printed number and the right one, unless rounding explains the difference."""
     if abs(printed.value - right) <= within * (1 + 1e-9):
         return None
-    percent = printed.text.endswith("%")
-    shown = f"{100 * right:.{printed.decimals}f}%" if percent else f"{right:.{printed.decimals}f}"
+    shown = _with_decimals(100 * right, printed) + "%" if printed.percent else _with_decimals(right, printed)
     return f"printed {printed.text}, but {how} = {shown} ({_off(printed.value, right)})"
+
+
+def _with_decimals(right: float, printed: Number) -> str:
+    """As many as were printed, or more where less than two digits would be left: 0.92 beside 92, not 1."""
+    digits = 1 - math.floor(math.log10(abs(right))) if right else 0
+    return f"{right:.{max(printed.decimals, digits)}f}"
 
 
 def _off(printed: float, right: float) -> str:

@@ -20,7 +20,7 @@ def summary(audit: Audit) -> str:
         return f"{audit.source}: cannot tell: no two figures of it say the same thing."
     found = len(audit.findings)
     wrong = "nothing contradicts" if not found else f"{found} contradiction{'s' if found > 1 else ''}"
-    return f"{audit.source}: {audit.checked} checks, {wrong}."
+    return f"{audit.source}: {audit.checked} check{'s' if audit.checked > 1 else ''}, {wrong}."
 
 
 def sentence(finding: Finding) -> str:

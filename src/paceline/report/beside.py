@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
@@ -32,6 +33,8 @@ LEFT_OUT = (  # we have no such column, or another line says it
     "memory.idle",
     "memory.peak",
 )
+TRAININGS = ("seconds", "accuracy")  # figures of a whole training, which its length decides
+TINY = 1e-6  # what rounding may do
 HEADINGS = ("framework", "on", "published on", "what", "here", "there", "ratio")
 
 
@@ -49,38 +52,74 @@ class Pair:
 
     @property
     def there(self) -> float:
-        """As it should have been printed."""
+        """As it should have been printed; of all devices together."""
         corrected = self.metric.error.corrected if self.metric.error else None
+        if isinstance(corrected, tuple):
+            return math.fsum(corrected)
         return corrected if isinstance(corrected, float) else self.metric.value
 
     def unlike(self) -> list[str]:
         """Why the two must not be divided; empty if they may."""
         found = definitions()[self.metric.definition]
         reasons = [] if found.same else [f"the published figure counts something else: {found.counts}"]
-        if self.record.batch_size not in (None, self.row.batch_size):
-            reasons.append("another batch")
-        if self.kind == "memory" and self.record.device_kind not in self.row.devices:
-            reasons.append("memory of a process here, of cards there")
-        if self.row.quick:
-            reasons.append("scaled down here by --quick")
-        if self.kind == "seconds" and self.record.epochs != self.row.epochs:
-            reasons.append("another number of epochs")
-        return reasons
+        return reasons + [reason for reason, is_so in UNLIKE.items() if is_so(self)]
+
+
+UNLIKE: dict[str, Callable[[Pair], bool]] = {  # published figures are of float32, plain modes and devices as they were
+    "the network was built wrongly there": lambda pair: any(error.field == "workload" for error in pair.record.errors),
+    "its batch is not known": lambda pair: pair.record.batch_size is None,
+    "another batch": lambda pair: pair.record.batch_size not in (None, pair.row.batch_size),
+    "another precision than float32 here": lambda pair: pair.row.precision != "float32",
+    "another mode of the framework here": lambda pair: "+" in pair.row.framework,
+    "devices slowed down on purpose here": lambda pair: bool(pair.row.slow),
+    "one device here in what several devices need": lambda pair: pair.row.wrapped,
+    "memory of a process here, of cards there": lambda pair: (
+        pair.kind == "memory" and pair.record.device_kind not in pair.row.devices
+    ),
+    "scaled down here by --quick": lambda pair: pair.row.quick,
+    "its number of epochs is not known": lambda pair: pair.kind in TRAININGS and pair.record.epochs is None,
+    "another number of epochs": lambda pair: (
+        pair.kind in TRAININGS and pair.record.epochs is not None and not has_epochs(pair.row, pair.record.epochs)
+    ),
+    "its learning rate is not known": lambda pair: pair.kind == "accuracy" and pair.record.learning_rate is None,
+    "another learning rate": lambda pair: pair.kind == "accuracy" and not _rate_may_be(pair.record, pair.row),
+}
+
+
+def has_epochs(row: Row, epochs: int) -> bool:
+    """Within one step; some inputs fill up the last batch of each epoch, and so have more steps."""
+    if not row.epochs:
+        return False
+    batches = row.steps / row.epochs
+    return any(abs(row.steps - epochs * steps) <= 1 + TINY for steps in (batches, math.ceil(batches - TINY)))
+
+
+def _rate_may_be(record: Record, row: Row) -> bool:
+    return record.learning_rate is None or math.isclose(record.learning_rate, row.learning_rate)
 
 
 def beside_published(rows: Sequence[Row]) -> Grid:
     """One line for each figure that both have."""
     pairs = [pair for row in rows for pair in pairs_of(row)]
+    if not pairs:
+        notes = ["none of these cells has a published figure: other networks, frameworks or numbers of devices"]
+        return Grid("published figures", (HEADINGS,), tuple(notes), turns=False)
     reasons = list(dict.fromkeys(reason for pair in pairs for reason in pair.unlike()))
     letters = dict(zip(reasons, labels(), strict=False))
     lines = [_line(pair, letters) for pair in pairs]
-    errors = dict.fromkeys(f"{pair.record.row}: {pair.metric.error.why}" for pair in pairs if pair.metric.error)
     notes = [f"({label}) not divided: {reason}" for reason, label in letters.items()]
-    notes += [f"known error of the published table: {error}" for error in errors]
+    notes += _errors(pairs)
     notes.append("ratio: here / there, on other hardware; `paceline audit published` lists all errors of the tables")
-    if not pairs:
-        notes = ["none of these cells has a published figure: other networks, frameworks or numbers of devices"]
     return Grid("published figures", (HEADINGS, *lines), tuple(notes), turns=False)
+
+
+def _errors(pairs: Sequence[Pair]) -> list[str]:
+    """What is known to be wrong with the records, those with the same error together."""
+    places: dict[str, dict[str, None]] = {}
+    for pair in pairs:
+        for error in pair.record.errors:
+            places.setdefault(error.why, {})[f"{pair.record.table}, {pair.record.row}"] = None
+    return [f"! known error of the published table: {'; '.join(named)}: {why}" for why, named in places.items()]
 
 
 def labels() -> Iterator[str]:
@@ -89,23 +128,41 @@ def labels() -> Iterator[str]:
 
 
 def pairs_of(row: Row) -> Iterator[Pair]:
-    for benchmark in all_benchmarks().values():
-        for record in benchmark.records:
-            if _same_cell(row, record):
-                for name, metric in record.metrics.items():
-                    kind = name.partition(".")[0]
-                    if name not in LEFT_OUT and kind in OURS and OURS[kind](row) is not None:
-                        yield Pair(row, record, metric)
+    """With the records that are most like the row."""
+    records = [record for benchmark in all_benchmarks().values() for record in benchmark.records]
+    for record in _most_like(row, [record for record in records if _same_cell(row, record) and _shared(row, record)]):
+        for metric in _shared(row, record):
+            yield Pair(row, record, metric)
 
 
 def _same_cell(row: Row, record: Record) -> bool:
     """The same network on the same framework and number of devices; update and data where they are said."""
     return (
         (row.workload, row.framework.partition("+")[0], row.device_count)
-        == (record.workload, record.framework, record.device_count)
+        == (record.workload, record.framework, _device_count(record))
         and record.update in ("", row.update)
         and (record.data in ("", row.data) or not record.data.startswith("fake"))
     )
+
+
+def _device_count(record: Record) -> int:
+    """As it should have been printed."""
+    corrected = [error.corrected for error in record.errors if error.field == "device_count"]
+    return next((int(count) for count in corrected if isinstance(count, float)), record.device_count)
+
+
+def _shared(row: Row, record: Record) -> list[Metric]:
+    """Figures of a record of which the row has its own."""
+    kinds = {name: name.partition(".")[0] for name in record.metrics if name not in LEFT_OUT}
+    return [record.metrics[name] for name, kind in kinds.items() if kind in OURS and OURS[kind](row) is not None]
+
+
+def _most_like(row: Row, records: Sequence[Record]) -> list[Record]:
+    """Those of the same batch and learning rate, or else of the nearest batch, or else all: none has a known batch."""
+    same = [record for record in records if record.batch_size == row.batch_size and _rate_may_be(record, row)]
+    sizes = [record.batch_size for record in records if record.batch_size is not None]
+    nearest = min(sizes, key=lambda size: abs(size - row.batch_size), default=None)
+    return same or [record for record in records if record.batch_size == nearest]
 
 
 def _line(pair: Pair, letters: dict[str, str]) -> tuple[str, ...]:
@@ -113,14 +170,18 @@ def _line(pair: Pair, letters: dict[str, str]) -> tuple[str, ...]:
     unlike = pair.unlike()
     show = part if pair.kind == "accuracy" else number
     ratio = f"({''.join(letters[reason] for reason in unlike)})" if unlike else f"{here / pair.there:.2f}"
-    mark = "!" if pair.metric.error else ""
     source = f" {pair.row.data.removeprefix('fake:')}" if pair.record.data.startswith("fake") else ""
     return (
         pair.row.framework,
         where(pair.row) + source,
-        f"{pair.record.devices}, {pair.record.batch}",
+        f"{pair.record.devices}, {pair.record.batch}" + "!" * _is_doubtful(pair.record),
         NAMES[pair.kind],
         show(here),
-        show(pair.there) + mark,
+        show(pair.there) + "!" * bool(pair.metric.error),
         ratio,
     )
+
+
+def _is_doubtful(record: Record) -> bool:
+    """Whether an error is not about one of its figures, but about what was measured."""
+    return any(error.field not in record.metrics for error in record.errors)

@@ -60,7 +60,8 @@ def batch(row: Row) -> str:
 def where(row: Row) -> str:
     """The devices, and what is special about their use."""
     unlike = ":".join(map(str, row.shares)) if len(set(row.shares)) > 1 else ""
-    return " ".join(filter(None, (row.devices, unlike, "wrapped" if row.wrapped else "")))
+    special = ("wrapped" if row.wrapped else "", "simulated" if row.slow else "")
+    return " ".join(filter(None, (row.devices, unlike, *special)))
 
 
 def joined(values: Sequence[float]) -> str:
@@ -195,8 +196,9 @@ def title(row: Row, *, source: bool = True) -> str:
     cores = f"{row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
     cores = f", {cores}" if "cpu" in row.devices else ""
     data = f"{row.data} {row.input}".strip() + ", " if source else ""
+    update = f"{row.update} on {row.parameter_device}" if row.parameter_device else row.update
     parameters = "unknown workload" if row.parameters is None else f"{row.parameters:,} parameters"
-    return f"{row.workload}: {parameters}, {size}, {row.steps} steps, {data}{row.precision}, {row.update}{cores}"
+    return f"{row.workload}: {parameters}, {size}, {row.steps} steps, {data}{row.precision}, {update}{cores}"
 
 
 def remarks(rows: Iterable[Row]) -> list[str]:
@@ -213,7 +215,7 @@ def remarks(rows: Iterable[Row]) -> list[str]:
             said.append(f"{name} {'is ' if row.status == 'noisy' else ''}{row.status}: {row.reason}")
         if row.failed_run:
             said.append(f"{name} log: paceline log {row.failed_run}")
-        said += [f"{name} is {mark}: {MARKS[mark](row)}" for mark in row.marks]
+        said += [f"{name}{'' if mark in name else f' is {mark}'}: {MARKS[mark](row)}" for mark in row.marks]
         if row.memory_of == "all devices" and row.peak_memory_mib and not row.command:
             said.append(f"{name}: one process serves all devices, so its memory is that of all together")
     return list(dict.fromkeys(said))

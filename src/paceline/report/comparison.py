@@ -94,7 +94,8 @@ def summary(compared: Comparison) -> str:
     counts = Counter(cell.verdict for cell in compared.cells)
     found = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     many = f"{compared.regressions or 'no'} regression{'' if compared.regressions == 1 else 's'}"
-    return f"{many} in {compared.metric} beyond {100 * compared.threshold:g} %: {found}"
+    blind = "; too few runs to show any difference" if compared.too_few_runs else ""
+    return f"{many} in {compared.metric} beyond {100 * compared.threshold:g} %: {found}{blind}"
 
 
 def title(compared: Comparison) -> str:

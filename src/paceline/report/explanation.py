@@ -36,6 +36,7 @@ MEANINGS = {
     IMBALANCE: "all wait for a slower device or a larger share; try --shares measured",
     REST: "mostly: a smaller part of the batch is less efficient; try a larger batch",
 }
+UNLIKE_REST = "mostly: together, unlike devices are slower than as many of the first one"
 WEAK_REST = "how the fastest device differs from the first"  # its part of the batch is no smaller than that of one
 FOOTNOTE = (
     "Each part is the difference of two twins of the cell, round by round; medians of rounds, which need not add up "
@@ -88,9 +89,11 @@ def _of_loss(part: Part) -> str:
     return NOTHING if part.of_loss is None else f"{part.of_loss:.0%}"
 
 
-def lines(time: LostTime, scaling: str) -> list[tuple[str, ...]]:
+def lines(explained: Explanation, time: LostTime) -> list[tuple[str, ...]]:
     """The table without its headings."""
-    meanings = {**MEANINGS, REST: WEAK_REST} if scaling == "weak" else MEANINGS
+    unlike = explained.slow or len(set(explained.shares)) > 1
+    rest = UNLIKE_REST if unlike else WEAK_REST if explained.scaling == "weak" else MEANINGS[REST]
+    meanings = {**MEANINGS, REST: rest}
     parts = [
         (part.name, milliseconds(part.seconds.median), interval(part.seconds), _of_loss(part), meanings[part.name])
         for part in time.parts
@@ -121,7 +124,7 @@ def text(explained: Explanation, width: int | None = None) -> str:
     console.print(sentence(explained), markup=False)
     if explained.time:
         console.print()
-        console.print(_table(lines(explained.time, explained.scaling)))
+        console.print(_table(lines(explained, explained.time)))
         for remark in remarks(explained, explained.time):
             console.print(f"* {remark}", markup=False)
         console.print(FOOTNOTE, markup=False)
@@ -143,7 +146,7 @@ def _table(rows: list[tuple[str, ...]]) -> Table:
 def markdown(explained: Explanation) -> str:
     written = [markdown_cell(sentence(explained)), ""]
     if explained.time:
-        rows = [HEADINGS, *lines(explained.time, explained.scaling)]
+        rows = [HEADINGS, *lines(explained, explained.time)]
         table = [f"| {' | '.join(map(markdown_cell, row))} |" for row in rows]
         notes = [f"* {markdown_cell(remark)}" for remark in remarks(explained, explained.time)]
         written += [table[0], "|---|---:|---:|---:|---|", *table[1:], "", *notes, "", FOOTNOTE, ""]

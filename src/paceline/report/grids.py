@@ -16,6 +16,7 @@ from paceline.report.columns import tables
 from paceline.report.layouts import Grid
 from paceline.report.words import markdown_cell
 
+NAME = 30  # letters; longer ones would push the numbers out of a terminal if they were not broken
 WORD = 8  # letters; shorter ones stand for a number that is missing
 
 
@@ -28,6 +29,8 @@ def text(grids: Sequence[Grid], width: int | None = None) -> str:
         console.print(_fitting(grid, console))
         for note in grid.notes:
             console.print(f"* {note}", markup=False)
+        for line in grid.blocks:
+            console.print(line, markup=False, soft_wrap=True)  # a command in two lines would be two commands
         console.print()
     return output.getvalue()
 
@@ -72,7 +75,8 @@ def _table(grid: Grid) -> Table:
     headings, *lines = grid.lines
     for place, heading in enumerate(headings):
         numbers = place > 0 and all(line[place][:1].isdigit() or len(line[place]) < WORD for line in lines)
-        table.add_column(heading, justify="right" if numbers else "left", no_wrap=place == 0, overflow="fold")
+        name = place == 0 and all(len(line[0]) <= NAME for line in lines)
+        table.add_column(heading, justify="right" if numbers else "left", no_wrap=name, overflow="fold")
     for line in lines:
         table.add_row(*line)
     return table
@@ -84,8 +88,9 @@ def markdown(grids: Sequence[Grid]) -> str:
         rows = [f"| {' | '.join(map(markdown_cell, line))} |" for line in grid.lines]
         rows.insert(1, "|---|" + "---:|" * (len(grid.lines[0]) - 1))
         notes = [f"* {markdown_cell(note)}" for note in grid.notes]
-        lines += [f"**{markdown_cell(grid.title)}**", "", *rows, "", *notes, ""]
-    return "\n".join(lines)
+        blocks = ["```text", *grid.blocks, "```", ""] if grid.blocks else []
+        lines += [f"**{markdown_cell(grid.title)}**", "", *rows, "", *notes, "", *blocks]
+    return "\n".join([*lines, ""])  # an empty line at the end: what follows is no part of the last note
 
 
 def as_csv(grids: Sequence[Grid]) -> str:

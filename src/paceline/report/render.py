@@ -72,7 +72,7 @@ def print_commands(rows: list[Row], console: Console) -> None:
 
 def markdown_commands(rows: list[Row]) -> list[str]:
     said = [f"* {markdown_cell(remark)}" for remark in [*remarks(rows), *command_remarks(rows)]]
-    blocks = [f"    {line}" for line in command_blocks(rows)]  # indented lines are shown as they are
+    blocks = ["```text", *command_blocks(rows), "```"]
     return [*markdown_grid(rows, COMMAND_COLUMNS), "", *said, "", *blocks, ""]
 
 

@@ -62,13 +62,14 @@ class CommandProcess:
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is for the orchestrator, which then ends the tree in order
         )
+        self._tree = psutil.Process(self._waiter.pid)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.seconds = time.monotonic() - self._started
-        processes.end_all(self._folder.name, reap=self._reap)
+        processes.end_all(self._folder.name, reap=self._reap, adopter=self._tree)
         self._waiter.wait()
         if self._waiter.stdin:
             self._waiter.stdin.close()
@@ -79,7 +80,8 @@ class CommandProcess:
 
     def follow(self) -> Report | None:
         """See it to its end; nothing is reported of a command that had to be ended."""
-        while self._waiter.poll() is None:
+        path = self._folder / REPORT_FILE
+        while not path.exists() and self._waiter.poll() is None:
             if time.monotonic() - self._started > self._timeout:
                 self.timed_out = True
                 return None
@@ -87,9 +89,8 @@ class CommandProcess:
             self._echo_on()
             time.sleep(POLL_SECONDS)
         self._monitor.sample({}, now=True)  # what the cores have done by now
-        self.left_behind = len(processes.of_run(self._folder.name))
+        self.left_behind = len(processes.left_behind(self._folder.name, self._tree))
         self._echo_on()
-        path = self._folder / REPORT_FILE
         return msgspec.json.decode(path.read_bytes(), type=Report) if path.exists() else None
 
     def _look(self) -> None:
@@ -98,7 +99,7 @@ class CommandProcess:
             return
         self._due = time.monotonic() + PERIOD_SECONDS
         try:
-            below = psutil.Process(self._waiter.pid).children(recursive=True)
+            below = self._tree.children(recursive=True)
         except processes.GONE:
             return
         for process in below:

@@ -1,7 +1,8 @@
 """Waits for one command as its parent, so that the kernel tells what it and all below it have used.
 
 A program by itself, `python -I -S waiter.py REPORT COMMAND…`, and a small one: to the kernel, the most memory of a
-process includes that of the process from which it was started. Its standard input ends when Paceline does.
+process includes that of the process from which it was started. Its standard input ends when Paceline does. After its
+report it stays, since what the command left behind is found below it, until Paceline has ended that and it.
 """
 
 from __future__ import annotations
@@ -26,10 +27,16 @@ def main(report_path: str, command: list[str]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1, 0, 0, 0)
     report = wait_for(command)
-    if paceline_is_gone.is_set():
-        threading.Event().wait()  # the other thread ends this process when it has ended the others
-    with open(report_path, "w", encoding="ascii") as file:  # noqa: PTH123 - pathlib would cost memory
+    if not paceline_is_gone.is_set():
+        save(report, report_path)
+    threading.Event().wait()  # Paceline ends this process, or the other thread does, when the others have been ended
+
+
+def save(report: dict[str, object], path: str) -> None:
+    """At once, since Paceline reads it as soon as it is there."""
+    with open(f"{path}.part", "w", encoding="ascii") as file:  # noqa: PTH123 - pathlib would cost memory
         json.dump(report, file)
+    os.replace(f"{path}.part", path)  # noqa: PTH105 - as above
 
 
 def wait_for(command: list[str]) -> dict[str, object]:
@@ -67,33 +74,48 @@ def end_with_paceline() -> None:
     while os.read(0, 1):
         pass
     paceline_is_gone.set()
-    while others := others_of_the_run():
-        for pid in others:
-            kill(pid)
+    while sum(map(kill, others_of_the_run())):  # every one of them, where any() would stop at the first
         time.sleep(0.02)
     os._exit(1)
 
 
-def others_of_the_run() -> list[int]:
+def others_of_the_run() -> set[int]:
+    """Those with its mark, and those below this process, which may have cleared their environment."""
     mark = f"{MARK}={os.environ[MARK]}".encode()
     pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - as above
-    return [pid for pid in pids if pid != os.getpid() and mark in environment(pid)]
+    marked = {pid for pid in pids if mark in about(pid, "environ").split(b"\0")}
+    return (marked | below({pid: about(pid, "stat") for pid in pids})) - {os.getpid()}
 
 
-def kill(pid: int) -> None:
+def below(stats: dict[int, bytes]) -> set[int]:
+    """Live ones; orphans have become children of this process."""
+    fields = {pid: stat.rpartition(b")")[2].split() for pid, stat in stats.items() if stat}  # state, parent and more
+    found: set[int] = set()
+    newest = {os.getpid()}
+    while newest:
+        newest = {pid for pid, field in fields.items() if int(field[1]) in newest} - found
+        found |= newest
+    return {pid for pid in found if fields[pid][0] not in (b"Z", b"X")}
+
+
+def kill(pid: int) -> bool:
+    """Whether to look again: one that has ended may have started others, but somebody else's stays."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
-        return
+        return True
+    except PermissionError:
+        return False
+    return True
 
 
-def environment(pid: int) -> list[bytes]:
-    """Empty for one that has ended, or is somebody else's."""
+def about(pid: int, name: str) -> bytes:
+    """What the kernel tells; nothing of one that has ended, or is somebody else's."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - as above
-            return file.read().split(b"\0")
+        with open(f"/proc/{pid}/{name}", "rb") as file:  # noqa: PTH123 - as above
+            return file.read()
     except OSError:
-        return []
+        return b""
 
 
 if __name__ == "__main__":

@@ -1,0 +1,55 @@
+"""A table in words, and what all shapes of tables say about their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from paceline.metrics import Row
+from paceline.report.columns import NOTHING, number
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table that is words already: a title above it, notes below."""
+
+    title: str
+    lines: tuple[tuple[str, ...], ...]  # the first has the headings
+    notes: tuple[str, ...]
+    turns: bool = True  # may be turned on its side to fit
+    blocks: tuple[str, ...] = ()  # lines below the notes that must stay as they are, such as commands
+
+    def transposed(self) -> Grid:
+        return replace(self, lines=tuple(zip(*self.lines, strict=True)))
+
+
+def grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    groups: dict[Key, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def speed(row: Row | None) -> str:
+    if row is None:
+        return NOTHING
+    return number(row.images_per_second.median) if row.images_per_second else row.status
+
+
+def sureness(rows: Sequence[Row]) -> list[str]:
+    """How sure the numbers are, where there are any: most shapes have no room for an interval at each."""
+    what = "real seconds" if any(row.command for row in rows) else "images/s"
+    found = [row.command.real_seconds if row.command else row.images_per_second for row in rows]
+    values = [value for value in found if value]
+    if not values:
+        return []
+    widths = sorted(
+        (value.high - value.low) / value.median for value in values if value.low is not None and value.high is not None
+    )
+    if not widths:
+        return ["one run each: how sure these numbers are is not known; more repeats tell"]
+    middle = widths[len(widths) // 2]
+    return [f"95 % intervals of {what} are {middle:.0%} of the value wide in the middle and {widths[-1]:.0%} at most"]

@@ -1,0 +1,53 @@
+"""One line for each cell, with machines as numbers that are explained below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paceline.metrics import Row
+from paceline.report.columns import accuracy, batch, number, remarks
+from paceline.report.layouts.apart import told_apart, update
+from paceline.report.layouts.grid import Grid, grouped, speed, sureness
+
+HEADINGS = ("infra", "model", "batch size", "gpus", "accuracy", "epochs", "s/epoch", "samples/s")
+LEGEND = "accuracy: of validation. gpus: 0 is training on processors. (2-90%): 2 devices, 90 % busy"
+
+
+def long(rows: Sequence[Row]) -> list[Grid]:
+    """A table for each framework, update, data and precision; machines have the same number in all."""
+    machines = list(dict.fromkeys(_infrastructure(row) for row in rows if row.machine))
+    return [_table(name, group, machines) for name, group in grouped(rows, _group).items()]
+
+
+def _group(row: Row) -> str:
+    if row.command:
+        return "commands"
+    return f"{row.framework}, {update(row)}, {f'{row.data} {row.input}'.strip()}, {row.precision}"
+
+
+def _table(name: str, rows: list[Row], machines: list[str]) -> Grid:
+    labels = told_apart(rows, lambda row: _line(row, machines, "")[:4])
+    lines = [_line(row, machines, label) for row, label in zip(rows, labels, strict=True)]
+    used = [_infrastructure(row) for row in rows if row.machine]
+    notes = [f"infrastructure {index}: {text}" for index, text in enumerate(machines, 1) if text in used]
+    return Grid(name, (HEADINGS, *lines), (*notes, LEGEND, *sureness(rows), *remarks(rows)), turns=False)
+
+
+def _infrastructure(row: Row) -> str:
+    """The machine, and the framework in its mode; a command says nothing of that kind."""
+    software = "" if row.command else " ".join(filter(None, (row.framework, row.framework_version)))
+    return ", ".join(filter(None, (row.machine_description, software)))
+
+
+def _line(row: Row, machines: list[str], label: str) -> tuple[str, ...]:
+    busy = f" ({row.device_count}-{row.utilisation[0][1]:.0%})" if row.utilisation else ""
+    return (
+        str(1 + machines.index(_infrastructure(row))) if row.machine else "?",
+        f"{row.framework if row.command else row.workload} {label}".strip(),
+        batch(row),
+        str(row.device_count if "cuda" in row.devices else 0),
+        accuracy(row.test_accuracy) if row.test_accuracy else "x",
+        "?" if row.epochs is None else f"{row.epochs:.3g}",
+        number(row.seconds_per_epoch) if row.seconds_per_epoch else row.status,
+        speed(row) + busy if row.images_per_second else "x",
+    )

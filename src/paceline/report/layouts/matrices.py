@@ -1,0 +1,99 @@
+"""Two shapes of device sets by frameworks: one with data sources in each place, one for time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from paceline.metrics import Row
+from paceline.outcome import printable
+from paceline.report.columns import NOTHING, remarks, title, where
+from paceline.report.commands import command_blocks
+from paceline.report.layouts.apart import told_apart
+from paceline.report.layouts.grid import Grid, grouped, speed, sureness
+from paceline.report.reproducing import command_line
+
+SOURCES = ("fake:device", "fake:host", "fake:python")
+MISSING = "N/A"  # as published tables say what crashed
+Labelled = list[tuple[str, Row]]  # the device set, with what else makes the place its own
+
+
+def by_source(rows: Sequence[Row]) -> list[Grid]:
+    """A table for each update: device sets down, frameworks across, and one value for each data source joined by /."""
+    return [_sources(name, group) for name, group in grouped(rows, lambda row: title(row, source=False)).items()]
+
+
+def _sources(name: str, rows: list[Row]) -> Grid:
+    order = {source: position for position, source in enumerate(SOURCES)}
+    sources = sorted({row.data for row in rows}, key=lambda source: (order.get(source, len(order)), source))
+
+    def joined(cells: dict[str, Row]) -> str:
+        """One word where all have no value for the same cause."""
+        values = [speed(cells.get(source)) for source in sources]
+        return values[0] if len(set(values)) == 1 and not values[0][0].isdigit() else "/".join(values)
+
+    unit = f"images/s, {'/'.join(source.removeprefix('fake:') for source in sources)}"
+    return Grid(f"{name}: {unit}", _lines(_labelled(rows), joined), (*sureness(rows), *remarks(rows)))
+
+
+def _labelled(rows: list[Row]) -> Labelled:
+    """No two rows of the same framework and data have the same label."""
+    labels = told_apart(rows, lambda row: (where(row), row.framework, row.data))
+    return [(f"{where(row)} {label}".strip(), row) for row, label in zip(rows, labels, strict=True)]
+
+
+def _lines(labelled: Labelled, text: Callable[[dict[str, Row]], str]) -> tuple[tuple[str, ...], ...]:
+    """Device sets down, frameworks across; a place is given its rows by data source."""
+    frameworks = list(dict.fromkeys(row.framework for _, row in labelled))
+    found: dict[str, dict[str, dict[str, Row]]] = {}
+    for label, row in labelled:
+        found.setdefault(label, {}).setdefault(row.framework, {})[row.data] = row
+    lines = [(label, *(text(places.get(name, {})) for name in frameworks)) for label, places in found.items()]
+    return (("", *frameworks), *lines)
+
+
+def matrix(rows: Sequence[Row]) -> list[Grid]:
+    """Framework by device set: a table for time, one for memory, and below each cell's own block."""
+    return [grid for name, group in grouped(rows, title).items() for grid in _two_matrices(name, group)]
+
+
+def _two_matrices(name: str, rows: list[Row]) -> list[Grid]:
+    def seconds(cells: dict[str, Row]) -> str:
+        return next((f"{row.seconds:.3f}s" for row in cells.values() if row.seconds is not None), MISSING)
+
+    def memory(cells: dict[str, Row]) -> str:
+        found = [" + ".join(f"{value:.0f}" for value in row.peak_memory_mib) for row in cells.values()]
+        return f"{found[0]} MiB" if found and found[0] else MISSING
+
+    labelled = _labelled(rows)
+    blocks = [line for label, row in labelled for line in _block(label, row)]
+    notes = remarks(map(_without_cause, rows))
+    held = Grid(f"{name}: memory, peak minus idle", _lines(labelled, memory), tuple(notes), blocks=tuple(blocks))
+    return [Grid(f"{name}: time", _lines(labelled, seconds), tuple(sureness(rows))).transposed(), held.transposed()]
+
+
+def _without_cause(row: Row) -> Row:
+    """Its block has the cause and the log."""
+    return msgspec.structs.replace(row, reason=None, failed_run=None) if row.seconds is None else row
+
+
+def _block(label: str, row: Row) -> list[str]:
+    """What was run, and how long it took and what it held, or why there is nothing."""
+    if row.command:
+        return command_blocks([row]) + _log(row)
+    return [f"{row.framework} ({label})", f"  $ {command_line(row)}", f"  {_outcome(row)}", *_log(row)]
+
+
+def _outcome(row: Row) -> str:
+    if row.seconds is None:
+        return f"{MISSING} ({row.status}): {printable(row.reason or 'no cause is known')}"
+    held = [
+        f"({idle + peak:.0f} - {idle:.0f}) MiB"
+        for idle, peak in zip(row.idle_memory_mib, row.peak_memory_mib, strict=False)
+    ]
+    return f"training {row.seconds:.3f}s, peak memory {' + '.join(held) or NOTHING}"
+
+
+def _log(row: Row) -> list[str]:
+    return [f"  log: paceline log {row.failed_run}"] if row.failed_run and row.seconds is None else []

@@ -1,0 +1,55 @@
+"""A table for each framework: device sets across, and a line for each thing that was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from paceline.metrics import Row
+from paceline.report.columns import accuracy, batch, number, remarks
+from paceline.report.layouts.apart import told_apart, update
+from paceline.report.layouts.grid import Grid, grouped, speed, sureness
+
+MEASURED: dict[str, Callable[[Row], str]] = {
+    "Training time (s)": lambda row: number(row.seconds),
+    "Average time per epoch (s)": lambda row: number(row.seconds_per_epoch),
+    "Images processed per s": speed,
+    "Training accuracy": lambda row: accuracy(row.train_accuracy),
+    "Test accuracy": lambda row: accuracy(row.test_accuracy),
+    "Maximum memory (MiB)": lambda row: number(math.fsum(row.peak_memory_mib) or None),
+}
+SETUP: dict[str, Callable[[Row], str]] = {
+    "data": lambda row: f"{row.data} {row.input}".strip(),
+    "machine": lambda row: row.machine_description or "none: nothing was run",
+    "batch": batch,
+    "epochs": lambda row: "?" if row.epochs is None else f"{row.epochs:.3g}",
+    "seed": lambda row: f"{row.seed} and following",
+    "update": update,
+    "precision": lambda row: row.precision,
+}
+
+
+def transposed(rows: Sequence[Row]) -> list[Grid]:
+    """As they were published for Keras."""
+    groups = grouped(rows, lambda row: f"{row.workload} with {row.framework} {row.framework_version or ''}".strip())
+    return [_table(name, group) for name, group in groups.items()]
+
+
+def _table(name: str, rows: list[Row]) -> Grid:
+    labels = told_apart(rows, _heading)
+    headings = [f"{_heading(row)} {label}".strip() for row, label in zip(rows, labels, strict=True)]
+    lines = [(what, *(text(row) for row in rows)) for what, text in MEASURED.items()]
+    setup = [f"{what}: {_setting(list(map(text, rows)), headings)}" for what, text in SETUP.items()]
+    notes = (*setup, "memory: peak minus idle, all devices together", *sureness(rows), *remarks(rows))
+    return Grid(name, (("", *headings), *lines), notes, turns=False)
+
+
+def _setting(values: list[str], headings: list[str]) -> str:
+    """Once if all have the same, else column by column."""
+    if len(set(values)) == 1:
+        return values[0]
+    return ", ".join(f"{heading} {value}" for heading, value in zip(headings, values, strict=True))
+
+
+def _heading(row: Row) -> str:
+    return f"{'GPU' if 'cuda' in row.devices else 'CPU'} ({row.device_count})"
