@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -191,17 +191,23 @@ def test_read_only_store_is_one_line(small_disk: Path) -> None:
 
 
 def test_help_is_fast() -> None:
+    def used() -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return children.ru_utime + children.ru_stime
+
     def seconds() -> float:
-        start = time.perf_counter()
+        """Of the processor, of which a busy machine gives less but does not need more."""
+        before = used()
         shown = subprocess.run([sys.executable, "-m", "paceline", "--help"], capture_output=True, text=True, check=True)
         assert "Usage: paceline COMMAND" in shown.stdout
-        return time.perf_counter() - start
+        return used() - before
 
     assert min(seconds() for _ in range(5)) < 0.3
 
 
 def test_every_command_explains_itself(paceline: CommandLine) -> None:
-    for command in ("plan", "run", "show", "log", "install", "list", "index"):
+    commands = ("plan", "run", "show", "explain", "verify", "compare", "audit", "time", "log", "install", "list", "index")
+    for command in commands:
         shown = subprocess.run(
             [sys.executable, "-m", "paceline", command, "--help"],
             capture_output=True,

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-PERIOD_SECONDS = 0.02  # short against a step, long against a switch between processes
+PERIOD_SECONDS = 0.005  # short against a step and an exchange, long against a switch between processes
 
 
 class Brake:
