@@ -262,6 +262,6 @@ def test_failed_twin_is_named_with_its_cause(paceline: CommandLine) -> None:
 
 @pytest.mark.real
 def test_slowed_device_of_a_real_framework_is_imbalance(paceline: CommandLine) -> None:
-    flags = ("--framework", "torch", "--devices", "2xcpu", "--slow", "1:5.0", "--steps", "20", "--warmup", "2")
-    found = milliseconds(explained(paceline, *flags, "--rounds", "2"))
+    flags = ("--framework", "torch", "--devices", "2xcpu", "--slow", "1:5.0", "--batch-size", "512")
+    found = milliseconds(explained(paceline, *flags, "--steps", "8", "--warmup", "2", "--rounds", "2"))
     assert max(found, key=lambda name: found[name]) == "imbalance"  # two rounds may be too few to be sure of it
