@@ -206,7 +206,20 @@ def test_help_is_fast() -> None:
 
 
 def test_every_command_explains_itself(paceline: CommandLine) -> None:
-    commands = ("plan", "run", "show", "explain", "verify", "compare", "audit", "time", "log", "install", "list", "index")
+    commands = (
+        "plan",
+        "run",
+        "show",
+        "explain",
+        "verify",
+        "compare",
+        "audit",
+        "time",
+        "log",
+        "install",
+        "list",
+        "index",
+    )
     for command in commands:
         shown = subprocess.run(
             [sys.executable, "-m", "paceline", command, "--help"],

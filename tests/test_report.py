@@ -9,7 +9,8 @@ import json
 import msgspec
 import pytest
 
-from paceline.report.columns import joined, number, remarks, utilisation
+from paceline.report.columns import joined, number, utilisation
+from paceline.report.remarks import remarks
 from paceline.report.render import as_csv, as_json, markdown, text
 from paceline.stats import Estimate
 from tests.made_rows import made_row as made

@@ -201,58 +201,6 @@ def title(row: Row, *, source: bool = True) -> str:
     return f"{row.workload}: {parameters}, {size}, {row.steps} steps, {data}{row.precision}, {update}{cores}"
 
 
-def remarks(rows: Iterable[Row]) -> list[str]:
-    """What must be said about single rows: causes of failures, reasons of skips, marks."""
-    rows = list(rows)
-    proven = list(dict.fromkeys(row.framework for row in rows if row.verified))
-    said = [f"verified to compute the same network: {', '.join(proven)}"] if proven else []
-    if any(row.quick for row in rows):
-        said.insert(0, "scaled down for a small machine (--quick): not the sizes that were published")
-    said += unlike_trainings(rows)
-    for row in rows:
-        name = f"{row.framework} {where(row)}"
-        if row.reason:
-            said.append(f"{name} {'is ' if row.status == 'noisy' else ''}{row.status}: {row.reason}")
-        if row.failed_run:
-            said.append(f"{name} log: paceline log {row.failed_run}")
-        said += [f"{name}{'' if mark in name else f' is {mark}'}: {MARKS[mark](row)}" for mark in row.marks]
-        if row.memory_of == "all devices" and row.peak_memory_mib and not row.command:
-            said.append(f"{name}: one process serves all devices, so its memory is that of all together")
-    return list(dict.fromkeys(said))
-
-
-def unlike_trainings(rows: list[Row]) -> list[str]:
-    """What makes rows of one table different trainings, where accuracies might be compared."""
-    trainings = {row.devices: row for row in rows if row.test_accuracy}
-    said = []
-    if len({row.batch_size for row in trainings.values()}) > 1:
-        sizes = ", ".join(f"{name} has {batch(row)}" for name, row in trainings.items())
-        scaled = len({row.learning_rate for row in trainings.values()}) > 1
-        advice = "" if scaled else "; the learning rate is not scaled with it (--lr-rule linear does)"
-        said.append(f"not the same training: the batch grows with the devices: {sizes}{advice}")
-    over = {name: row.batch_size // row.device_count for name, row in trainings.items() if row.batch_norm}
-    if len(set(over.values())) > 1:
-        sizes = ", ".join(f"{images} images on {name}" for name, images in over.items())
-        said.append(f"not quite the same training: each device normalises over its own images: {sizes}")
-    return said
-
-
-def slowed(row: Row) -> str:
-    factors = [f"device {index} by {times:g}×" for index, times in enumerate(row.slow) if times > 1]
-    return f"devices were slowed down on purpose ({', '.join(factors)})"
-
-
-def early_memory(row: Row) -> str:
-    own = f"; its own allocator needed {joined(row.allocator_memory_mib)} MiB" if row.allocator_memory_mib else ""
-    started, most = joined(row.started_memory_mib), joined(row.peak_memory_mib)
-    return f"of {most} MiB that the driver saw at most, {started} MiB were taken before anything was built{own}"
-
-
-MARKS: dict[str, Callable[[Row], str]] = {
-    "preallocated": early_memory,
-    "oversubscribed": lambda row: "its devices share cores",
-    "simulated": slowed,
-}
 NEVER = "∞"
 FOOTNOTE = (
     "images/s: training only, median of fresh processes with its bootstrap 95 % interval. s: training time. "

@@ -19,11 +19,11 @@ from paceline.report.columns import (
     RESOURCE_COLUMNS,
     Column,
     accuracy_columns,
-    remarks,
     speed_columns,
     tables,
 )
 from paceline.report.commands import COMMAND_COLUMNS, COMMAND_FOOTNOTE, command_blocks, command_remarks, flat_command
+from paceline.report.remarks import remarks
 from paceline.report.words import markdown_cell
 
 Columns = tuple[Column, ...]

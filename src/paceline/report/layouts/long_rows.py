@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.metrics import Row
-from paceline.report.columns import accuracy, batch, number, remarks
+from paceline.report.columns import accuracy, batch, number
 from paceline.report.layouts.apart import told_apart, update
 from paceline.report.layouts.grid import Grid, grouped, speed, sureness
+from paceline.report.remarks import remarks
 
 HEADINGS = ("infra", "model", "batch size", "gpus", "accuracy", "epochs", "s/epoch", "samples/s")
 LEGEND = "accuracy: of validation. gpus: 0 is training on processors. (2-90%): 2 devices, 90 % busy"

@@ -8,10 +8,11 @@ import msgspec
 
 from paceline.metrics import Row
 from paceline.outcome import printable
-from paceline.report.columns import NOTHING, remarks, title, where
+from paceline.report.columns import NOTHING, title, where
 from paceline.report.commands import command_blocks
 from paceline.report.layouts.apart import told_apart
 from paceline.report.layouts.grid import Grid, grouped, speed, sureness
+from paceline.report.remarks import remarks
 from paceline.report.reproducing import command_line
 
 SOURCES = ("fake:device", "fake:host", "fake:python")
@@ -34,7 +35,7 @@ def _sources(name: str, rows: list[Row]) -> Grid:
         return values[0] if len(set(values)) == 1 and not values[0][0].isdigit() else "/".join(values)
 
     unit = f"images/s, {'/'.join(source.removeprefix('fake:') for source in sources)}"
-    return Grid(f"{name}: {unit}", _lines(_labelled(rows), joined), (*sureness(rows), *remarks(rows)))
+    return Grid(f"{name}: {unit}", _lines(_labelled(rows), joined), (*sureness(rows), *remarks(rows, memory=False)))
 
 
 def _labelled(rows: list[Row]) -> Labelled:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from paceline.metrics import Row
-from paceline.report.columns import accuracy, batch, number, remarks
+from paceline.report.columns import accuracy, batch, number
 from paceline.report.layouts.apart import told_apart, update
 from paceline.report.layouts.grid import Grid, grouped, speed, sureness
+from paceline.report.remarks import remarks
 
 MEASURED: dict[str, Callable[[Row], str]] = {
     "Training time (s)": lambda row: number(row.seconds),
