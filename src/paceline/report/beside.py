@@ -171,9 +171,10 @@ def _line(pair: Pair, letters: dict[str, str]) -> tuple[str, ...]:
     show = part if pair.kind == "accuracy" else number
     ratio = f"({''.join(letters[reason] for reason in unlike)})" if unlike else f"{here / pair.there:.2f}"
     source = f" {pair.row.data.removeprefix('fake:')}" if pair.record.data.startswith("fake") else ""
+    update = f" {pair.row.update}" if pair.record.update and pair.row.update != "replicated" else ""
     return (
         pair.row.framework,
-        where(pair.row) + source,
+        where(pair.row) + source + update,
         f"{pair.record.devices}, {pair.record.batch}" + "!" * _is_doubtful(pair.record),
         NAMES[pair.kind],
         show(here),

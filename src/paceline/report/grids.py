@@ -37,11 +37,7 @@ def text(grids: Sequence[Grid], width: int | None = None) -> str:
 
 def findings(rows: Sequence[Row], form: str) -> str:
     """What the rows say, table by table of their plain form."""
-    groups = tables(rows)
-    labels = differing([name for name, _ in groups])
-    said = [
-        f"{label}{line}" for label, (_, group) in zip(labels, groups, strict=True) for line in sentences.lines(group)
-    ]
+    said = _said_once(tables(rows))
     if form == "csv" or not said:
         return ""
     if form == "markdown":
@@ -52,12 +48,21 @@ def findings(rows: Sequence[Row], form: str) -> str:
     return output.getvalue()
 
 
+def _said_once(groups: Sequence[tuple[str, list[Row]]]) -> list[str]:
+    """Each sentence with the tables that it is true of, unless it is true of all."""
+    labels = differing([name for name, _ in groups])
+    found: dict[str, list[str]] = {}
+    for label, (_, group) in zip(labels, groups, strict=True):
+        for line in sentences.lines(group):
+            found.setdefault(line, []).append(label)
+    return [line if len(where) == len(groups) else f"{'; '.join(where)}: {line}" for line, where in found.items()]
+
+
 def differing(titles: Sequence[str]) -> list[str]:
-    """What each has that not all have, as the beginning of a sentence."""
+    """What each has that not all have."""
     parts = [title.split(", ") for title in titles]
     common = set.intersection(*map(set, parts)) if parts else set()
-    found = [", ".join(part for part in each if part not in common) for each in parts]
-    return [f"{label}: " if label else "" for label in found]
+    return [", ".join(part for part in each if part not in common) for each in parts]
 
 
 def _fitting(grid: Grid, console: Console) -> Table:
