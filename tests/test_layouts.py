@@ -166,7 +166,8 @@ def test_long_table_numbers_machines_and_writes_batches_as_published() -> None:
     )
     grid, other = long([ONE, TWO, card, GONE])
     first, second, third = grid.lines[1:]
-    assert first == ("1", "cifar10-conv", "128 (lr=0.01)", "0", "0.710 (0.700–0.720)", "0.154", "13.8", "3,632 (1-90%)")
+    assert "95 % intervals of accuracy are 0.020 wide at most" in grid.notes
+    assert first == ("1", "cifar10-conv", "128 (lr=0.01)", "0", "0.710", "0.154", "13.8", "3,632 (1-90%)")
     assert second[2:4] == ("64x2=128 (lr=0.01)", "0")
     assert third[2:4] == ("128x8=1024 (lr=0.4)", "8")
     assert other.lines[1][0] == "?"

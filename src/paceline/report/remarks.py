@@ -12,10 +12,19 @@ def remarks(rows: Iterable[Row], *, memory: bool = True) -> list[str]:
     """About all rows, then about single ones, those of which the same is to be said together."""
     rows = list(rows)
     about: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
+    for row, name in zip(rows, _names(rows), strict=True):
         for said in _about_one(row, memory):
-            about.setdefault(said, []).append(f"{row.framework} {where(row)}")
+            about.setdefault(said, []).append(name)
     return [*_about_all(rows), *(_sentence(names, *said) for said, names in about.items())]
+
+
+def _names(rows: list[Row]) -> list[str]:
+    """Framework and devices, and the batch where that is not enough."""
+    short = [f"{row.framework} {where(row)}" for row in rows]
+    return [
+        name if short.count(name) == 1 or row.command else f"{name} {batch(row)}"
+        for row, name in zip(rows, short, strict=True)
+    ]
 
 
 def _about_all(rows: list[Row]) -> Iterator[str]:

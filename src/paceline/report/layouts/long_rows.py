@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.metrics import Row
-from paceline.report.columns import accuracy, batch, number
+from paceline.report.columns import batch, number, part
 from paceline.report.layouts.apart import told_apart, update
 from paceline.report.layouts.grid import Grid, grouped, speed, sureness
 from paceline.report.remarks import remarks
@@ -31,7 +31,14 @@ def _table(name: str, rows: list[Row], machines: list[str]) -> Grid:
     lines = [_line(row, machines, label) for row, label in zip(rows, labels, strict=True)]
     used = [_infrastructure(row) for row in rows if row.machine]
     notes = [f"infrastructure {index}: {text}" for index, text in enumerate(machines, 1) if text in used]
-    return Grid(name, (HEADINGS, *lines), (*notes, LEGEND, *sureness(rows), *remarks(rows)), turns=False)
+    notes += [LEGEND, *sureness(rows), *_accuracy_sureness(rows), *remarks(rows)]
+    return Grid(name, (HEADINGS, *lines), tuple(notes), turns=False)
+
+
+def _accuracy_sureness(rows: list[Row]) -> list[str]:
+    found = [row.test_accuracy for row in rows if row.test_accuracy]
+    widths = [each.high - each.low for each in found if each.low is not None and each.high is not None]
+    return [f"95 % intervals of accuracy are {max(widths):.3f} wide at most"] if widths else []
 
 
 def _infrastructure(row: Row) -> str:
@@ -47,7 +54,7 @@ def _line(row: Row, machines: list[str], label: str) -> tuple[str, ...]:
         f"{row.framework if row.command else row.workload} {label}".strip(),
         batch(row),
         str(row.device_count if "cuda" in row.devices else 0),
-        accuracy(row.test_accuracy) if row.test_accuracy else "x",
+        part(row.test_accuracy.median) if row.test_accuracy else "x",
         "?" if row.epochs is None else f"{row.epochs:.3g}",
         number(row.seconds_per_epoch) if row.seconds_per_epoch else row.status,
         speed(row) + busy if row.images_per_second else "x",
