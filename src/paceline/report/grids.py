@@ -80,7 +80,7 @@ def _table(grid: Grid) -> Table:
     headings, *lines = grid.lines
     for place, heading in enumerate(headings):
         numbers = place > 0 and all(line[place][:1].isdigit() or len(line[place]) < WORD for line in lines)
-        name = place == 0 and all(len(line[0]) <= NAME for line in lines)
+        name = place < 2 and not numbers and all(len(line[place]) <= NAME for line in lines)
         table.add_column(heading, justify="right" if numbers else "left", no_wrap=name, overflow="fold")
     for line in lines:
         table.add_row(*line)
