@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from paceline.frameworks import find
 from paceline.probing import Arrays
 from paceline.report.verdicts import sentence
-from paceline.verify import MOST_BATCHES, Finding, Verdict, _on_other_batches, compare, derived
+from paceline.verify import Finding, Verdict, compare, derived
 from paceline_worker import graph as g
 from paceline_worker import probe
 from paceline_worker.data import fake_batch
@@ -178,22 +176,3 @@ def test_sentences() -> None:
     assert sentence(verdict(failure="crash in build: killed by SIGSEGV", equal=False)) == (
         "could not be seen: crash in build: killed by SIGSEGV"
     )
-
-
-def found(job: Job, wrong_seeds: set[int]) -> Iterator[Finding]:
-    place = "stem.kernel" if job.seed in wrong_seeds else None
-    yield Finding("update", 1e-3, 2e-2 if place else 1e-6, "stem.kernel", place, 2e-2 if place else None)
-
-
-@pytest.mark.parametrize(
-    ("wrong_seeds", "batches", "right"), [({1}, 2, True), ({1, 2, 3}, 4, True), (set(range(100)), MOST_BATCHES, False)]
-)
-def test_step_that_is_wrong_by_chance_is_right_on_another_batch(
-    monkeypatch: pytest.MonkeyPatch, wrong_seeds: set[int], batches: int, right: bool
-) -> None:
-    """What is wrong in truth is wrong on all."""
-    monkeypatch.setattr("paceline.verify.probe", lambda *_: SimpleNamespace(failure=None))
-    monkeypatch.setattr("paceline.verify._layer_by_layer", lambda seen, job, say: found(job, wrong_seeds))
-    looked_at, update = _on_other_batches(find("torch"), replace(job_of(every_layer()), seed=1), print)
-    assert looked_at == batches
-    assert (update is not None) == right

@@ -25,7 +25,6 @@ from paceline_worker.protocol import Job
 LARGE_MACS = 10**9  # of one image: from here on the reference is given few of them
 SMALL_BATCH, BATCH = 4, 16
 STEPS = 5
-MOST_BATCHES = 5  # for the one quantity that a rounded ReLU can spoil, see `_on_other_batches`
 
 
 class Quantity(msgspec.Struct, frozen=True):
@@ -51,7 +50,6 @@ QUANTITIES = (
     Quantity("evaluation", "predictions in evaluation", 1e-3),
 )
 
-UPDATE = "update"
 DECAY_FACTOR = 100.0  # a weight decay so large that a wrong exclusion shows in one step
 # The further steps are so small that the first of them lowers the loss by about so much. At the recipe's rate random
 # labels make a deep network chaotic: there rounding grows a thousandfold from step to step, and nothing can be told.
@@ -82,7 +80,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     worker_code: str
     machine: str
     equal: bool
-    batches: int = 1  # how many were looked at
     findings: tuple[Finding, ...]
     failure: str | None
 
@@ -135,11 +132,8 @@ def verification_job(workload: Workload, devices: DeviceSet, machine: Machine, b
 
 def verify(contestant: Contestant, trial: Trial, say: Say) -> Verdict:
     """Compare a framework with what the reference showed for the same job."""
-    seen, batches = probe(contestant, trial.job, say), 1
+    seen = probe(contestant, trial.job, say)
     findings = () if seen.failure else tuple(compare_with_reference(seen, trial, say))
-    if [finding.quantity for finding in findings if finding.diverges_at] == [UPDATE]:
-        batches, update = _on_other_batches(contestant, trial.job, say)
-        findings = tuple(update if update and finding.quantity == UPDATE else finding for finding in findings)
     return Verdict(
         workload=trial.workload,
         framework=contestant.name,
@@ -149,41 +143,18 @@ def verify(contestant: Contestant, trial: Trial, say: Say) -> Verdict:
         worker_code=code_hash(contestant.framework.name),
         machine=trial.machine,
         equal=not seen.failure and all(finding.diverges_at is None for finding in findings),
-        batches=batches,
         findings=findings,
         failure=seen.failure,
     )
 
 
-def _on_other_batches(contestant: Contestant, job: Job, say: Say) -> tuple[int, Finding | None]:
-    """The change of the weights again, from other weights and images, until it is right or was wrong on all of them.
-
-    A training step may compute the same layers by other kernels than those that were shown, and round differently. Then
-    a value near zero may pass a ReLU in one of them only, and in a small last layer one such value is more than a
-    thousandth of the gradient. That is chance and goes away with the batch; a wrong rule, exclusion or mean stays.
-    """
-    for batches in range(2, MOST_BATCHES + 1):
-        other = replace(job, seed=job.seed + batches - 1)
-        seen = probe(contestant, other, say)
-        update = None if seen.failure else next(f for f in _layer_by_layer(seen, other, say) if f.quantity == UPDATE)
-        if update and not update.diverges_at:
-            return batches, update
-    return MOST_BATCHES, None
-
-
 def compare_with_reference(seen: Probe, trial: Trial, say: Say) -> Iterator[Finding]:
     """Layer by layer on what the framework itself gave so far, and from end to end on its own."""
+    given = {name.partition("/")[2]: array for name, array in seen.arrays.items() if name.startswith("output/")}
+    local = reference_probe(trial.job, say, given).arrays
     graph = Graph.from_json(trial.job.graph)
     whole = {name: array for name, array in derived(graph, trial.truth.arrays).items() if name.startswith(END_TO_END)}
-    yield from _layer_by_layer(seen, trial.job, say, whole)
-
-
-def _layer_by_layer(seen: Probe, job: Job, say: Say, whole: Arrays | None = None) -> Iterator[Finding]:
-    """Compare with what the reference makes of the framework's own layers, and with the `whole` where it is given."""
-    given = {name.partition("/")[2]: array for name, array in seen.arrays.items() if name.startswith("output/")}
-    local = reference_probe(job, say, given).arrays
-    graph = Graph.from_json(job.graph)
-    yield from compare(graph, derived(graph, seen.arrays), {**derived(graph, local), **(whole or {})})
+    yield from compare(graph, derived(graph, seen.arrays), {**derived(graph, local), **whole})
 
 
 def derived(graph: Graph, arrays: Arrays) -> Arrays:

@@ -20,17 +20,9 @@ def sentence(verdict: Verdict) -> str:
     if wrong:
         return (
             f"DIFFERS: {MEANINGS[wrong.quantity]} diverge first at {wrong.diverges_at}, "
-            f"by {wrong.by:.1e} (allowed {wrong.tolerance:.0e}){_on_batches(verdict, 'on all of')}"
+            f"by {wrong.by:.1e} (allowed {wrong.tolerance:.0e})"
         )
-    return (
-        "equal: "
-        + ", ".join(largest(finding) for finding in verdict.findings)
-        + _on_batches(verdict, "update on one of")
-    )
-
-
-def _on_batches(verdict: Verdict, which: str) -> str:
-    return f", {which} {verdict.batches} batches" if verdict.batches > 1 else ""
+    return "equal: " + ", ".join(largest(finding) for finding in verdict.findings)
 
 
 def largest(finding: Finding) -> str:
