@@ -112,9 +112,9 @@ def test_measured_shares_beat_equal_ones_on_unlike_devices(paceline: CommandLine
     assert equal["shares"] == [64, 64]
     assert sum(measured["shares"]) == 128
     assert measured["shares"][0] == pytest.approx(85, abs=5)  # twice what the other has
-    assert measured["images_per_second"]["median"] > 1.1 * equal["images_per_second"]["median"]  # 1.5 by theory
+    assert measured["images_per_second"]["median"] > 1.25 * equal["images_per_second"]["median"]  # 1.5 by theory
     assert equal["marks"] == measured["marks"] == ["simulated"]
-    assert "fake 2xcpu simulated: devices were slowed down on purpose (device 1 by 2×)" in ended.stdout
+    assert "simulated: devices were slowed down on purpose (device 1 by 2×)" in " ".join(ended.stdout.split())
 
 
 def test_device_that_fails_alone_fails_the_cell_with_that_cause(paceline: CommandLine) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -99,11 +102,12 @@ def _rank(path: Path) -> int:
 
 def _insert_blocks(index: sqlite3.Connection, run_id: str, rank: int, file: EventFile) -> None:
     blocks = [event for event in file.events if isinstance(event, Block)]
+    places: dict[str, Iterator[int]] = defaultdict(itertools.count)  # of each phase: ranks may warm up unequally long
     rows = [
         (
             run_id,
             rank,
-            position,
+            next(places[block.phase]),
             block.phase,
             block.steps,
             block.images,
@@ -114,7 +118,7 @@ def _insert_blocks(index: sqlite3.Connection, run_id: str, rank: int, file: Even
             _summed_loss(block),
             sum(block.correct) if block.correct else None,
         )
-        for position, block in enumerate(blocks)
+        for block in blocks
     ]
     index.executemany("INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 

@@ -52,7 +52,7 @@ CREATE TABLE machine (
 CREATE TABLE block (             -- some steps, from idle devices to idle devices
     run_id            TEXT NOT NULL REFERENCES run(id),
     rank              INTEGER NOT NULL,
-    position          INTEGER NOT NULL,
+    position          INTEGER NOT NULL, -- within its phase
     phase             TEXT NOT NULL,
     steps             INTEGER NOT NULL,
     images            INTEGER NOT NULL,
