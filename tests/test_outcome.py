@@ -168,6 +168,25 @@ def test_lost_rank_is_named_even_when_nobody_saw_it_go(tmp_path: Path) -> None:
     assert cause(files, Ending("exited", "", (1, 1)))[1:] == ("lost rank", "rank 1 ended without a word")
 
 
+TORCHRUN = b"""
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-16_08:00:00
+  host      : somewhere
+  rank      : 1 (local_rank: 1)
+  exitcode  : -9 (pid: 71)
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 71
+"""
+
+
+def test_launcher_knows_which_rank_was_killed_first(tmp_path: Path) -> None:
+    """It ends the others so soon that one of them may be missed before."""
+    files = ranks(tmp_path, TRAINING, TRAINING, printed=TORCHRUN)
+    ending = Ending("exited", "rank 0 (process 7) is gone", (1,))
+    assert cause(files, ending) == ("train", "lost rank", "rank 1 (process 71) was killed by SIGKILL")
+
+
 def test_ranks_that_all_miss_each_other_are_a_lost_rank(tmp_path: Path) -> None:
     missing = failed("RuntimeError", "Connection reset by peer")
     files = ranks(tmp_path, (*TRAINING, missing), (*TRAINING, missing))

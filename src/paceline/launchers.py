@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,6 +58,16 @@ def torchrun(launch: Launch) -> list[Command]:
     arguments = (launch.python, *torchrun, "-m", "paceline_worker", str(launch.folder))
     loopback = {"GLOO_SOCKET_IFNAME": "lo"}  # all ranks are on this machine
     return [Command(arguments, {**launch.environment, **loopback})]
+
+
+# Of the ranks that are gone torchrun alone knows the first: it ends the others at once.
+TORCHRUN_BLAMES = re.compile(r"Root Cause.*rank\s+: (\d+) \(local_rank: \d+\)\s+exitcode\s+: -(\d+) \(pid: (\d+)\)", re.S)
+
+
+def killed_rank(log: str) -> tuple[int, int, int] | None:
+    """The rank that was killed first, its process and the signal, if a launcher has said so at the end of the log."""
+    found = TORCHRUN_BLAMES.search(log)
+    return (int(found[1]), int(found[3]), int(found[2])) if found else None
 
 
 LAUNCHERS: dict[str, Callable[[Launch], list[Command]]] = {"direct": direct, "torchrun": torchrun}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from paceline.events import EventFile, Failed, Finished
+from paceline.launchers import killed_rank
 from paceline.worker import Ending
 
 OUT_OF_MEMORY = re.compile(
@@ -33,7 +35,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, memory_ran_out: bool) -> Outcome:
     """The first cause that explains the ending."""
-    found = _failure(files, ending, memory_ran_out)
+    found = _failure(files, _with_blame(ending, log), memory_ran_out)
     status, kind, message = ("failed", *found) if found else ("ok", None, None)
     return Outcome(
         status=status,
@@ -44,6 +46,15 @@ def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, 
         exit_codes=ending.codes,
         seconds=seconds,
     )
+
+
+def _with_blame(ending: Ending, log: Path) -> Ending:
+    """What a launcher said about the first rank that was killed is better than who was seen to be gone first."""
+    killed = killed_rank(end_of_log(log)) if ending.reason != "timeout" else None
+    if killed is None:
+        return ending
+    rank, process, number = killed
+    return replace(ending, detail=f"rank {rank} (process {process}) was killed by {signal_name(number)}")
 
 
 def _phase(files: list[EventFile]) -> str:
