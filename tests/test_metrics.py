@@ -12,10 +12,13 @@ import pytest
 
 from paceline.cell import Cell
 from paceline.events import AnyEvent
+from paceline.machine import Machine
 from paceline.metrics import Row, table_rows
+from paceline.records import RunRecord
 from paceline.stats import Estimate
 from paceline.store import Store
 from tests.made_events import block, entered, evaluated, finished
+from tests.made_machines import machine
 from tests.made_runs import CELL, FAILED, OK, Ranks, begin_run, cell, on_devices, record, save_plan, save_run, trained
 
 MEBIBYTE = 2**20
@@ -373,6 +376,65 @@ def test_table_is_that_of_the_last_plan_or_of_the_filters(
 def test_cell_of_several_plans_is_that_of_the_newest(three_plans: Store) -> None:
     (row,) = table_rows(three_plans, {"framework": "fake", "devices": "1xcpu", "workload": "cifar10-conv"})
     assert row.reason == "0 of 2 runs are done; the same command goes on"  # the newer plan wants two
+
+
+def test_everything_is_the_newest_of_each_cell_of_all_plans(three_plans: Store) -> None:
+    rows = table_rows(three_plans, {}, everything=True)
+    assert [(row.workload, row.framework, row.devices) for row in rows] == [
+        ("cifar10-conv", "fake", "1xcpu"),
+        ("cifar10-conv", "fake", "2xcpu"),
+        ("mnist-mlp", "fake", "1xcpu"),
+        ("cifar10-conv", "jax", "1xcpu"),
+    ]
+    assert rows[0].reason == "0 of 2 runs are done; the same command goes on"
+    weekly = table_rows(three_plans, {"suite": "weekly"}, everything=True)
+    assert [row.workload for row in weekly] == ["mnist-mlp"]
+
+
+ELSEWHERE = machine(cores=8)
+
+
+def on_machine(where: Machine, run_id: str, key: str, of: Cell = CELL) -> RunRecord:
+    return msgspec.structs.replace(record(run_id, key, of), machine=where)
+
+
+@pytest.mark.parametrize("filters", [{}, {"framework": "fake"}], ids=str)
+def test_same_cell_of_another_machine_has_a_row_of_its_own(store: Store, filters: dict[str, str | None]) -> None:
+    save_run(store, record("a", "here"), [trained(100, 2.0)])
+    save_plan(store, {CELL: ["here"]})
+    save_run(store, on_machine(ELSEWHERE, "b", "there"), [trained(100, 1.0)])
+    save_plan(store, {CELL: ["there"]})
+    rows = table_rows(store, filters, everything=True)
+    assert [(row.machine, row.images_per_second) for row in rows] == [
+        (ELSEWHERE.id, Estimate(100.0)),
+        (machine().id, Estimate(50.0)),
+    ]
+
+
+def test_plan_that_has_not_begun_stands_for_what_it_will_replace(store: Store) -> None:
+    save_run(store, record("a", "old"), [trained(100, 2.0)])
+    save_plan(store, {CELL: ["old"]})
+    save_plan(store, {CELL: ["new"]})
+    (row,) = table_rows(store, {}, everything=True)
+    assert (row.status, row.runs) == ("not run", ())
+
+
+@pytest.mark.parametrize(("where", "scaling"), [(machine(), 1.8), (ELSEWHERE, None)], ids=["here", "elsewhere"])
+def test_base_is_of_the_same_machine(store: Store, where: Machine, scaling: float | None) -> None:
+    save_run(store, on_machine(where, "a", "one"), [trained(100, 1.0)])
+    save_plan(store, {CELL: ["one"]})
+    save_run(store, record("b", "two", on_devices(2)), [trained(90, 1.0), trained(90, 1.0)])
+    save_plan(store, {on_devices(2): ["two"]})
+    two, one = table_rows(store, {}, everything=True)
+    assert (two.scaling, one.scaling) == (scaling, 1.0)
+
+
+def test_more_runs_than_one_question_takes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    speeds: dict[Cell, Sequence[float]] = {CELL: [100, 101, 102], on_devices(2): [180, 181, 182]}
+    rows = rows_of(store, speeds)
+    monkeypatch.setattr("paceline.run_facts.MOST_VALUES", 2)
+    assert table_rows(store, {}) == rows
+    assert rows[1].images_per_second_of_runs == (180.0, 181.0, 182.0)
 
 
 def test_row_survives_json(store: Store) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.stats import NOISY, Estimate, estimate, ratio
+from paceline.stats import CONFIDENCE, NOISY, RESAMPLES, Estimate, estimate, ratio
 
 SPEEDS = st.lists(st.floats(0.001, 1e6), min_size=2, max_size=12)
 
@@ -118,3 +122,29 @@ def test_ratio_does_not_depend_on_the_unit(values: list[float], base: list[float
 @settings(deadline=None, max_examples=20)
 def test_same_values_give_the_same_report(values: list[float]) -> None:
     assert estimate(values) == estimate(values)
+
+
+def resampled(values: Sequence[float], seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The bootstrap as a textbook has it: pick as many values as there are, take their median, again and again."""
+    picks = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
+    medians: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = np.median(np.asarray(values)[picks], axis=1)
+    return medians
+
+
+def within(samples: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[float, float]:
+    low, high = np.quantile(samples, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
+@given(SPEEDS)
+@settings(deadline=None, max_examples=30)
+def test_interval_is_that_of_the_plain_bootstrap_to_the_last_bit(values: list[float]) -> None:
+    assert estimate(values) == Estimate(statistics.median(values), *within(resampled(values, seed=0)))
+
+
+@given(SPEEDS, SPEEDS)
+@settings(deadline=None, max_examples=30)
+def test_so_is_that_of_a_ratio(values: list[float], base: list[float]) -> None:
+    middle = statistics.median(values) / statistics.median(base)
+    expected = Estimate(middle, *within(resampled(values, seed=0) / resampled(base, seed=1)))
+    assert ratio(values, base) == expected

@@ -90,6 +90,16 @@ def python(code: str) -> list[str]:
     return [PYTHON, "-c", code]
 
 
+def test_variables_that_may_be_secrets_are_not_kept(timing: Timing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Terraform's begin like those of TensorFlow."""
+    for name, value in (("TF_TOKEN_example", "hunter2"), ("TF_VAR_password", "hunter2"), ("TF_CPP_MIN_LOG_LEVEL", "1")):
+        monkeypatch.setenv(name, value)
+    timing(*python("pass"))
+    (record,) = timing.store.glob("runs/*/run.json")
+    assert "hunter2" not in record.read_text(encoding="utf-8")
+    assert "TF_CPP_MIN_LOG_LEVEL" in record.read_text(encoding="utf-8")
+
+
 # What is read from the output
 
 

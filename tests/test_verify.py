@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from paceline import certificates
 from paceline.probing import Arrays
 from paceline.report.verdicts import sentence
 from paceline.verify import Finding, Verdict, compare, derived
@@ -148,6 +150,15 @@ def test_missing_or_unfinite_arrays_are_no_match(truth: Arrays) -> None:
     missing = {name: value for name, value in truth.items() if name != "output/stem"}
     assert first_divergence(missing, truth) == ("output", "stem")
     assert first_divergence({**truth, "output/max": truth["output/max"] * float("nan")}, truth) == ("output", "max")
+
+
+def test_difference_that_is_no_number_is_kept_and_said(truth: Arrays, tmp_path: Path) -> None:
+    """JSON has none, and a certificate that cannot be read again would hide a whole store."""
+    found = tuple(compare(every_layer(), {**truth, "output/max": truth["output/max"] * float("nan")}, truth))
+    kept = verdict(findings=found, equal=False)
+    certificates.save(tmp_path, kept)
+    assert certificates.load(tmp_path) == [kept]
+    assert sentence(kept) == "DIFFERS: outputs diverge first at max, by no number (allowed 1e-05)"
 
 
 def verdict(**changes: Any) -> Verdict:

@@ -9,6 +9,7 @@ import msgspec
 
 from paceline.errors import UserError
 from paceline.verify import Verdict
+from paceline.whole_files import write_json
 
 FOLDER = "verified"
 
@@ -18,9 +19,7 @@ def save(store: Path, verdict: Verdict) -> None:
     name = re.sub(r"[^\w.+-]", "_", f"{verdict.workload}@{verdict.framework}@{verdict.devices}")
     path = store / FOLDER / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(".new")
-    scratch.write_bytes(msgspec.json.format(msgspec.json.encode(verdict)))
-    scratch.replace(path)
+    write_json(path, verdict)
 
 
 def load(store: Path) -> list[Verdict]:

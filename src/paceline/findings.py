@@ -106,11 +106,11 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         return []  # nobody knows whether two commands train the same thing
     return [
         *_single_runs(rows),
-        *_leaders(rows, SPEED),
+        *leaders(rows, SPEED),
         *_without_result(rows),
         *_scaling(rows),
-        *_leaders(rows, ACCURACY),
-        *_leaders(rows, MEMORY),
+        *leaders(rows, ACCURACY),
+        *leaders(rows, MEMORY),
         *_apart(rows),
     ]
 
@@ -134,7 +134,7 @@ def _alike(rows: Sequence[Row], quantity: Quantity) -> list[list[Row]]:
     return [list(group.values()) for group in groups.values() if len(group) > 1]
 
 
-def _leaders(rows: Sequence[Row], quantity: Quantity) -> Iterator[Finding]:
+def leaders(rows: Sequence[Row], quantity: Quantity) -> Iterator[Finding]:
     """For each device set the best against all others."""
     groups = _alike(rows, quantity)
     if not groups:
@@ -177,9 +177,9 @@ def _against_fewer(kind: str, fewer: Row, more: Row, judge: Judge) -> Finding | 
     """Set against the fewer devices as they are, or against what they would be with perfect scaling."""
     perfect = more.device_count / fewer.device_count if kind == "above linear" else 1.0
     values, base = more.images_per_second_of_runs, fewer.images_per_second_of_runs
-    found = judge.against(_place(fewer), values, [perfect * value for value in base])
-    above = found.value.median > 1
-    if not found.clear or above != (kind == "above linear"):
+    expected = [perfect * value for value in base]
+    above = statistics.median(values) > statistics.median(expected)
+    if above != (kind == "above linear") or not judge.against(_place(fewer), values, expected).clear:
         return None
     plain = judge.against(_place(fewer), values, base)
     return Finding(

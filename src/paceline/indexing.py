@@ -81,6 +81,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
         _insert_blocks(index, run.id, rank, file)
         _insert_evaluations(index, run.id, rank, file)
         _insert_phases(index, run, rank, file)
+    index.execute("INSERT INTO step_block SELECT * FROM merged_block WHERE run_id = ?", (run.id,))
     samples = read_samples(folder)
     _insert_memory(index, run, files, samples)
     _insert_utilisation(index, run, files, samples)

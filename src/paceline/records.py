@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -12,6 +13,9 @@ from paceline.machine import Machine
 RUN_FOLDER, PLAN_FOLDER = "runs", "plans"
 RUN_FILE, OUTCOME_FILE = "run.json", "outcome.json"
 FORMAT = 1
+SECRET = re.compile(
+    r"token|secret|passw|credential|api_?key|private_?key|^TF_VAR_", re.IGNORECASE
+)  # names of variables
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):

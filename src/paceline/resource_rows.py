@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from paceline.resources import Noise, Range, preallocated
 from paceline.stats import Estimate
 
 MEBIBYTE = 2**20
-Runs = Sequence[sqlite3.Row]
+Runs = Sequence[Mapping[str, Any]]
 
 
 def mebibytes(runs: Runs, column: str) -> tuple[float, ...]:
     """Median over runs, place by place."""
-    found: list[list[float]] = [json.loads(run[column]) for run in runs]
+    found = [run[column] for run in runs]
     return tuple(statistics.median(place) / MEBIBYTE for place in zip(*filter(None, found), strict=False))
 
 
 def totals(runs: Runs, column: str) -> tuple[float, ...]:
     """All places of each run together, where any were seen."""
-    found: list[list[float]] = [json.loads(run[column]) for run in runs]
-    return tuple(sum(places) / MEBIBYTE for places in found if places)
+    return tuple(sum(run[column]) / MEBIBYTE for run in runs if run[column])
 
 
 def any_preallocated(runs: Runs) -> bool:
@@ -31,15 +29,14 @@ def any_preallocated(runs: Runs) -> bool:
     columns = ("memory_bytes", "started_bytes", "allocator_bytes")
     return any(
         preallocated(peak, started, own)
-        for memory, starts, allocators in ([json.loads(run[column]) for column in columns] for run in runs)
+        for memory, starts, allocators in ([run[column] for column in columns] for run in runs)
         for peak, started, own in zip(memory, starts, allocators or [None] * len(memory), strict=False)
     )
 
 
 def utilisation(runs: Runs, count: int) -> tuple[Range, ...]:
     """Of each device: the median of the runs' medians, and the lowest and highest; of runs that saw all devices."""
-    seen: list[list[Range]] = [json.loads(run["utilisation"]) for run in runs]
-    complete = [devices for devices in seen if len(devices) == count]
+    complete = [run["utilisation"] for run in runs if len(run["utilisation"]) == count]
     devices = [list(zip(*device, strict=True)) for device in zip(*complete, strict=True)]
     return tuple((min(low), statistics.median(middle), max(high)) for low, middle, high in devices)
 

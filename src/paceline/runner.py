@@ -54,18 +54,18 @@ def execute(run: Run, tools: Tools) -> Outcome:
     tools.display.begin(run)
     shares = measured_shares(run, tools)
     told = shares if isinstance(shares, tuple) else ()
-    with _folder(run, make_job(run, told), environment, tools) as (folder, starts):
+    with run_folder(run, make_job(run, told), environment, tools) as (folder, starts):
         if isinstance(shares, Outcome):
             outcome = shares
             (folder / LOG_FILE).write_text(f"{outcome.message}\n", encoding="utf-8")
         else:
-            outcome = _train(run, starts, folder, tools)
+            outcome = train(run, starts, folder, tools)
         tools.store.finish_run(folder, outcome)
     tools.display.end(run, folder.name, outcome)
     return outcome
 
 
-def _train(run: Run, starts: list[Command], folder: Path, tools: Tools) -> Outcome:
+def train(run: Run, starts: list[Command], folder: Path, tools: Tools) -> Outcome:
     """Start the processes, see them to their end and say what came of it."""
     began, kills = time.monotonic(), out_of_memory_kills()
     ranks = find(run.cell.framework).framework.process_count(run.cell.device_set.count)
@@ -99,7 +99,7 @@ def _without_shares(why: str) -> Outcome:
 
 
 @contextlib.contextmanager
-def _folder(run: Run, job: Job, environment: Environment, tools: Tools) -> Iterator[tuple[Path, list[Command]]]:
+def run_folder(run: Run, job: Job, environment: Environment, tools: Tools) -> Iterator[tuple[Path, list[Command]]]:
     """A fresh folder with all that is known, and the commands to start; gone again if the run is cut off."""
     framework, run_id = find(run.cell.framework).framework, new_id()
     folder = tools.store.folder / RUN_FOLDER / run_id

@@ -50,7 +50,10 @@ class Scatter:
     def of(cls, *samples: Sequence[float]) -> Scatter:
         """Pooled; each sample has two values or more."""
         freedom = sum(len(sample) - 1 for sample in samples)
-        squares = sum(statistics.variance(sample) * (len(sample) - 1) for sample in samples)
+        means = [statistics.fmean(sample) for sample in samples]
+        squares = math.fsum(
+            (value - mean) ** 2 for sample, mean in zip(samples, means, strict=True) for value in sample
+        )
         return cls(math.sqrt(squares / freedom), freedom)
 
     def chance(self, values: Sequence[float], base: Sequence[float]) -> float:
@@ -102,7 +105,12 @@ def _orders(runs: int, base_runs: int) -> list[int]:
 def _beyond(distance: float, freedom: float) -> float:
     """How much of Student's distribution lies further out than this, on both sides."""
     start = math.atan(distance / math.sqrt(freedom))  # with t = sqrt(freedom) tan(angle) the density is a power of cos
-    return _area(start, freedom) / _area(0.0, freedom)
+    return _area(start, freedom) / _whole_area(freedom)
+
+
+@cache
+def _whole_area(freedom: float) -> float:
+    return _area(0.0, freedom)
 
 
 def _area(start: float, freedom: float) -> float:

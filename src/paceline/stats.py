@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -11,6 +12,9 @@ import numpy as np
 CONFIDENCE = 0.95
 RESAMPLES = 9999
 NOISY = 0.10  # an interval wider than this part of its median is marked
+
+Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+Places = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -32,19 +36,20 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     median = statistics.median(values)
     if len(values) == 1:
         return Estimate(median)
-    low, high = np.quantile(_medians(values, seed=0), _tails())
-    return Estimate(median, float(low), float(high))
+    return Estimate(median, *_interval(_medians(values, seed=0)))
+
+
+def quotient(values: Sequence[float], base: Sequence[float]) -> Estimate | None:
+    """Median over median, where nobody asks how sure it is."""
+    return Estimate(statistics.median(values) / statistics.median(base)) if values and base else None
 
 
 def ratio(values: Sequence[float], base: Sequence[float]) -> Estimate | None:
     """Median over median, with an interval from resampling both."""
-    if not values or not base:
-        return None
-    middle = statistics.median(values) / statistics.median(base)
-    if len(values) == 1 or len(base) == 1:
-        return Estimate(middle)
-    low, high = np.quantile(_medians(values, seed=0) / _medians(base, seed=1), _tails())
-    return Estimate(middle, float(low), float(high))
+    middle = quotient(values, base)
+    if middle is None or len(values) == 1 or len(base) == 1:
+        return middle
+    return Estimate(middle.median, *_interval(_medians(values, seed=0) / _medians(base, seed=1)))
 
 
 def difference(values: Sequence[float], base: Sequence[float]) -> Estimate | None:
@@ -54,18 +59,42 @@ def difference(values: Sequence[float], base: Sequence[float]) -> Estimate | Non
     middle = statistics.median(values) - statistics.median(base)
     if len(values) == 1 or len(base) == 1:
         return Estimate(middle)
-    low, high = np.quantile(_medians(values, seed=0) - _medians(base, seed=1), _tails())
-    return Estimate(middle, float(low), float(high))
+    return Estimate(middle, *_interval(_medians(values, seed=0) - _medians(base, seed=1)))
 
 
-def _medians(values: Sequence[float], seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _interval(samples: Floats) -> tuple[float, float]:
+    """Where the tails begin, as np.quantile has it, which takes three times as long; the samples change their order."""
+    places = [tail * (len(samples) - 1) for tail in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)]
+    samples.partition([neighbour for place in places for neighbour in (int(place), int(place) + 1)])
+    low, high = (_between_neighbours(samples, place) for place in places)
+    return low, high
+
+
+def _between_neighbours(samples: Floats, place: float) -> float:
+    """From the nearer one, so that rounding never leads beyond it."""
+    low, high = map(float, samples[int(place) : int(place) + 2])
+    part = place % 1
+    return high - (high - low) * (1 - part) if part >= 0.5 else low + (high - low) * part
+
+
+def _medians(values: Sequence[float], seed: int) -> Floats:
     """Medians of resamples with replacement; seeded, so that the same results give the same report."""
-    picks = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
-    medians: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = np.median(
-        np.asarray(values, dtype=float)[picks], axis=1
-    )
-    return medians
+    order = np.argsort(values, kind="stable")
+    ordered = np.asarray(values, dtype=float)[order]
+    lower, upper = _middles(seed, tuple(order.tolist()))
+    return ordered[lower] if lower is upper else (ordered[lower] + ordered[upper]) / 2
 
 
-def _tails() -> tuple[float, float]:
-    return (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
+@lru_cache(maxsize=512)  # five values have 120 orders, so that hundreds of cells share them
+def _middles(seed: int, order: tuple[int, ...]) -> tuple[Places, Places]:
+    """Which of the ordered values stand in the middle of each resample: they depend on the order of values alone."""
+    count = len(order)
+    places = np.argsort(order)[_picks(seed, count)]
+    places.sort(axis=1)
+    lower = places[:, (count - 1) // 2].copy()
+    return lower, lower if count % 2 else places[:, count // 2].copy()
+
+
+@lru_cache(maxsize=32)
+def _picks(seed: int, count: int) -> Places:
+    return np.random.default_rng(seed).integers(0, count, (RESAMPLES, count))

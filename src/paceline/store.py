@@ -22,6 +22,7 @@ from paceline.indexing import insert_plan, insert_run
 from paceline.outcome import Outcome
 from paceline.plan import Plan, Run
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord, cell_id
+from paceline.whole_files import write_json
 from paceline_worker.protocol import JOB_FILE, Job
 
 INDEX_FILE = "index.sqlite"
@@ -30,6 +31,7 @@ INDEX_FILE = "index.sqlite"
 @dataclass(frozen=True)
 class Store:
     folder: Path
+    read_only: bool = False  # an index that is missing or old is an error then, and not made anew
 
     def create_run(self, record: RunRecord, job: Job | None = None) -> Path:
         """A fresh folder with the job, if it is one for a worker, and all that is known before the run."""
@@ -37,13 +39,13 @@ class Store:
         folder.mkdir(parents=True)
         if job is not None:
             (folder / JOB_FILE).write_text(json.dumps(job.to_json()), encoding="utf-8")
-        _write(folder / RUN_FILE, record)
+        write_json(folder / RUN_FILE, record)
         return folder
 
     def finish_run(self, folder: Path, outcome: Outcome) -> None:
         """Complete the record, then index it; a run without its outcome never happened."""
-        _write(folder / OUTCOME_FILE, outcome)
-        with self._index() as index:
+        write_json(folder / OUTCOME_FILE, outcome)
+        with self.transaction() as index:
             insert_run(index, folder)
 
     def save_plan(self, plan: Plan, command: str) -> None:
@@ -58,9 +60,9 @@ class Store:
             settings=msgspec.to_builtins(plan.suite),
         )
         path = self.folder / PLAN_FOLDER / f"{record.id}.json"
-        with self._index() as index:
+        with self.transaction() as index:
             path.parent.mkdir(exist_ok=True)
-            _write(path, record)
+            write_json(path, record)
             insert_plan(index, record)
 
     def done(self, *, count_failed: bool) -> set[str]:
@@ -96,9 +98,16 @@ class Store:
 
     def query(self, sql: str, *values: Any, **named: Any) -> list[sqlite3.Row]:
         """Rows of the index, for values in order or by name; none where nothing was stored yet."""
-        if not (self.folder / INDEX_FILE).exists() and not (self.folder / RUN_FOLDER).exists():
+        path = self.folder / INDEX_FILE
+        if not path.exists() and not (self.folder / RUN_FOLDER).exists():
             return []
-        with self._index() as index:
+        if path.exists():
+            with self._explained(), _reading(path) as index:
+                if _is_current(index):
+                    return index.execute(sql, named or values).fetchall()
+        if self.read_only:
+            raise UserError(f"{path} is missing or of another version; `paceline index` makes it anew.")
+        with self.transaction() as index:
             return index.execute(sql, named or values).fetchall()
 
     def rebuild(self) -> int:
@@ -106,22 +115,28 @@ class Store:
         if not self.folder.exists():
             raise UserError(f"There is no store at {self.folder}.")
         (self.folder / INDEX_FILE).unlink(missing_ok=True)
-        with self._index() as index:
+        with self.transaction() as index:
             return int(index.execute("SELECT COUNT(*) FROM run").fetchone()[0])
 
     @contextlib.contextmanager
-    def _index(self) -> Iterator[sqlite3.Connection]:
-        """The index in one transaction, filled first if it is new or of another version."""
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The index in one transaction that may write, filled first if it is new or of another version."""
         path = self.folder / INDEX_FILE
-        try:
+        with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as index:
-                index.row_factory = sqlite3.Row
+            with _connected(str(path)) as index:
                 index.execute("BEGIN IMMEDIATE")
-                if index.execute("PRAGMA user_version").fetchone()[0] != zlib.crc32(_schema().encode()) >> 1:
+                if not _is_current(index):
                     self._fill(index)
                 yield index
                 index.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What is wrong with the file or the folder is told to the user."""
+        path = self.folder / INDEX_FILE
+        try:
+            yield
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
             raise  # a bug of ours, not a broken file
         except sqlite3.DatabaseError as error:
@@ -146,7 +161,37 @@ class Store:
         for path in sorted((self.folder / RUN_FOLDER).glob(f"*/{OUTCOME_FILE}")):
             with _naming(path.parent):
                 insert_run(index, path.parent)
-        index.execute(f"PRAGMA user_version = {zlib.crc32(_schema().encode()) >> 1}")  # its text is its version
+        index.execute(f"PRAGMA user_version = {_version()}")
+
+
+@contextlib.contextmanager
+def _connected(name: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(name, timeout=30, isolation_level=None, uri=uri)) as index:
+        index.row_factory = sqlite3.Row
+        yield index
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """The index without a lock that a writer waits for: reading must not hold up who measures."""
+    with _connected(f"{path.absolute().as_uri()}?mode=ro", uri=True) as index:
+        try:
+            _is_current(index)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK":
+                raise
+            with _connected(str(path)) as writer:
+                _is_current(writer)  # who was writing was killed; the first to look with a right to write undoes it
+        yield index
+
+
+def _is_current(index: sqlite3.Connection) -> bool:
+    return bool(index.execute("PRAGMA user_version").fetchone()[0] == _version())
+
+
+def _version() -> int:
+    """The text of the schema is its version."""
+    return zlib.crc32(_schema().encode()) >> 1
 
 
 @cache  # as it was when this process began, even if Paceline is upgraded while it runs
@@ -168,13 +213,3 @@ def new_id() -> str:
     seconds, nanoseconds = divmod(time.time_ns(), 10**9)
     moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds))
     return f"{moment}-{nanoseconds // 1000:06}-{secrets.token_hex(3)}"
-
-
-def _write(path: Path, value: msgspec.Struct) -> None:
-    """Whole or not at all."""
-    scratch = path.with_suffix(".new")
-    try:
-        scratch.write_bytes(msgspec.json.format(msgspec.json.encode(value)))
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)

@@ -63,10 +63,10 @@ class Finding(msgspec.Struct, frozen=True):
 
     quantity: str
     tolerance: float
-    largest: float
+    largest: float | None  # None: infinite or no number, which JSON cannot hold
     where: str
     diverges_at: str | None  # in the order of computation
-    by: float | None
+    by: float | None  # likewise
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,11 +183,15 @@ def compare(graph: Graph, arrays: Arrays, truth: Arrays) -> Iterator[Finding]:
         yield Finding(
             quantity=quantity.name,
             tolerance=allowed,
-            largest=differences[where],
+            largest=_finite(differences[where]),
             where=_place(where),
             diverges_at=None if wrong is None else _place(wrong),
-            by=None if wrong is None else differences[wrong],
+            by=None if wrong is None else _finite(differences[wrong]),
         )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def depth(graph: Graph) -> int:

@@ -18,16 +18,15 @@ def sentence(verdict: Verdict) -> str:
         return f"could not be seen: {verdict.failure}"
     wrong = next((finding for finding in verdict.findings if finding.diverges_at), None)
     if wrong:
-        return (
-            f"DIFFERS: {MEANINGS[wrong.quantity]} diverge first at {wrong.diverges_at}, "
-            f"by {wrong.by:.1e} (allowed {wrong.tolerance:.0e})"
-        )
+        by = "no number" if wrong.by is None else f"{wrong.by:.1e}"
+        where = f"diverge first at {wrong.diverges_at}, by {by} (allowed {wrong.tolerance:.0e})"
+        return f"DIFFERS: {MEANINGS[wrong.quantity]} {where}"
     return "equal: " + ", ".join(largest(finding) for finding in verdict.findings)
 
 
 def largest(finding: Finding) -> str:
     place = f" ({finding.where})" if finding.where != finding.quantity else ""
-    return f"{finding.quantity} {finding.largest:.0e}{place}"
+    return f"{finding.quantity} {finding.largest or 0.0:.0e}{place}"  # equal ones have a number
 
 
 def name(verdict: Verdict) -> str:

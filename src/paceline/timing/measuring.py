@@ -21,7 +21,7 @@ from paceline.launchers import INHERITED
 from paceline.machine import Machine
 from paceline.outcome import OUT_OF_MEMORY, Outcome, end_of_log, one_line, out_of_memory_kills, signal_name
 from paceline.plan import Plan, Run
-from paceline.records import RunRecord
+from paceline.records import SECRET, RunRecord
 from paceline.store import Store, new_id
 from paceline.suite import Suite
 from paceline.timing import command_line as words
@@ -231,8 +231,10 @@ def _record(run: Run, machine: Machine) -> RunRecord:
         paceline_version=version("paceline"),
         worker_code="",
         commands=(_command(run.cell).arguments,),
-        environment={
-            name: value for name, value in os.environ.items() if name in INHERITED or name.startswith(KEPT_VARIABLES)
-        },
+        environment={name: value for name, value in os.environ.items() if _kept(name)},
         started=time.time(),
     )
+
+
+def _kept(variable: str) -> bool:
+    return variable in INHERITED or (variable.startswith(KEPT_VARIABLES) and not SECRET.search(variable))

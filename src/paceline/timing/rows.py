@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -30,7 +30,7 @@ class CommandRow(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...]  # metrics of which no run printed anything
 
 
-def command_row(command: ExternalCommand, good: Sequence[sqlite3.Row]) -> CommandRow:
+def command_row(command: ExternalCommand, good: Sequence[Mapping[str, Any]]) -> CommandRow:
     """From the runs of a command that ended well."""
     told: list[dict[str, float]] = [json.loads(run["readings"]) for run in good]
     names = dict.fromkeys(metric.name for metric in command.metrics)
