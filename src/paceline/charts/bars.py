@@ -1,0 +1,106 @@
+"""Charts with a line for each cell and a bar on it: speed, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from paceline.charts.material import Choice, Drawing, Material, amount, layer, silent, words
+from paceline.charts.style import BAR_STEP, WIDTH, Spec
+from paceline.charts.words import outcome, with_interval
+from paceline.metrics import Row
+from paceline.report.columns import joined, number
+
+
+class Bar(NamedTuple):
+    """A cell that has a value, and between what it lies."""
+
+    name: str
+    row: Row
+    value: float
+    span: tuple[float, float] | None
+    said: str  # at its end
+
+
+def speed(material: Material) -> Drawing | None:
+    """Images/s with 95 % intervals."""
+    choice = Choice.of(material.rows)
+    found = [(name, row, row.images_per_second) for name, row in choice.named.items() if row.images_per_second]
+    if not found:
+        return None
+    bars = [
+        Bar(
+            name,
+            row,
+            value.median,
+            (value.low, value.high) if value.low is not None and value.high is not None else None,
+            outcome(row, number(value.median)),
+        )
+        for name, row, value in found
+    ]
+    ranked = sorted(found, key=lambda each: -each[2].median)
+    told = [f"{name} {with_interval(value)}" for name, _, value in ranked]
+    return Drawing(_bars(bars, choice, material, "images/s"), told, choice.notes)
+
+
+def memory(material: Material) -> Drawing | None:
+    """Peak minus idle; where devices or runs differ, also from the lowest to the highest."""
+
+    def bar(name: str, row: Row) -> Bar:
+        found = row.peak_memory_mib
+        values = found if len(found) > 1 else row.memory_mib_of_runs
+        span = (min(values), max(values)) if len(values) > 1 else None
+        whole = " in all" if row.memory_of == "all devices" and row.device_count > 1 else ""
+        return Bar(name, row, max(found), span, outcome(row, f"{joined(found)}{whole}"))
+
+    choice = Choice.of(material.rows)
+    bars = [bar(name, row) for name, row in choice.named.items() if row.peak_memory_mib]
+    if not bars:
+        return None
+    told = [f"{bar.name} {bar.said}" for bar in sorted(bars, key=lambda bar: bar.value)]
+    return Drawing(_bars(bars, choice, material, "MiB of a device, peak minus idle"), told, choice.notes)
+
+
+def _bars(bars: Sequence[Bar], choice: Choice, material: Material, title: str) -> Spec:
+    line, along = choice.line(), amount("value", title, tickCount=6)
+    values = [
+        {"cell": bar.name, "value": bar.value, **material.linked(bar.row, f"{bar.name}: {bar.said}")} for bar in bars
+    ]
+    ends = [{"cell": bar.name, "value": max(bar.value, *(bar.span or (0.0,))), "said": bar.said} for bar in bars]
+    spans = [{"cell": bar.name, "low": bar.span[0], "high": bar.span[1]} for bar in bars if bar.span]
+    drawn = {bar.name for bar in bars}
+    return lines_of_cells(
+        choice,
+        layer({"type": "bar", "style": "value", "height": 14}, values, x=along, y=line, **material.links()),
+        *intervals(spans, line, title),
+        words(ends, "left", x=along, y=line),
+        *without_value([name for name in choice.names if name not in drawn], choice, material, along),
+    )
+
+
+def lines_of_cells(choice: Choice, *layers: Spec) -> Spec:
+    """These layers, and before them the names of the cells."""
+    called = [{"cell": name, "said": name} for name in choice.names]
+    before = words(called, "right", x={"value": 0}, y=choice.line())
+    return {"width": WIDTH, "height": {"step": BAR_STEP}, "layer": [*layers, before]}
+
+
+def intervals(spans: Sequence[Spec], line: Spec, title: str) -> Iterator[Spec]:
+    """From `low` to `high`, with a stroke at either end."""
+    if not spans:
+        return
+    yield layer(silent("rule", strokeWidth=1.5), spans, x=amount("low", title), x2={"field": "high"}, y=line)
+    for end in ("low", "high"):
+        yield layer(silent("tick", size=8, thickness=1.5), spans, x=amount(end, title), y=line)
+
+
+def without_value(missing: Sequence[str], choice: Choice, material: Material, along: Spec) -> Iterator[Spec]:
+    """Why a cell has no bar, where its bar would begin."""
+    if not missing:
+        return
+    rows = choice.named
+    values = [
+        {"cell": name, "value": 0, "said": f"× {outcome(rows[name], '')}", **material.linked(rows[name], "")}
+        for name in missing
+    ]
+    yield words(values, "left", x=along, y=choice.line(), **material.href())

@@ -1,0 +1,71 @@
+"""A chart as a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.charts.drawing import FORMATS
+from paceline.charts.kinds import KINDS, Picture, pictures
+from paceline.charts.style import LOOKS
+from paceline.errors import UserError, unknown
+from paceline.metrics import Row, table_rows
+from paceline.report.grids import differing
+from paceline.series import load_series
+from paceline.store import Store
+from paceline.whole_files import check_place, write_bytes
+
+MOST_LISTED = 8
+Filters = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Wish:
+    kind: str
+    path: Path
+    table: int = 1  # which one, where several can be drawn
+    look: str = "light"
+
+    def check(self) -> None:
+        """Before anything is read: what is wrong with it, if anything is."""
+        if self.kind not in KINDS:
+            raise unknown("chart", self.kind, KINDS)
+        if self.path.suffix.lower() not in FORMATS:
+            raise UserError(f"{self.path}: a chart is written as {', '.join(FORMATS)}; end its name with one of these.")
+        check_place(self.path, f"{self.kind}.svg")
+
+
+def draw(wish: Wish, folder: Path, filters: Filters, target: float | None) -> str:
+    """Write the chart; what was drawn, and what else could be."""
+    wish.check()
+    rows = _rows(folder, filters, target)
+    series = load_series(Store(folder), [run for row in rows for run in row.runs])
+    found = list(pictures(wish.kind, rows, series))
+    if not found:
+        raise UserError(f"Nothing to draw: the chart of {wish.kind} needs {KINDS[wish.kind].needs}.")
+    if not 1 <= wish.table <= len(found):
+        raise UserError(f"There is no table {wish.table}: of these results {len(found)} can be drawn so.")
+    picture = found[wish.table - 1]
+    write_bytes(wish.path, FORMATS[wish.path.suffix.lower()](picture, LOOKS[wish.look]))
+    return "\n".join([f"{wish.path}: {KINDS[wish.kind].title}: {picture.shared}", *_others(found, wish.table)])
+
+
+def _rows(folder: Path, filters: Filters, target: float | None) -> list[Row]:
+    if not folder.exists():
+        raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
+    rows = table_rows(Store(folder), filters, target)
+    if not rows:
+        chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
+        raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
+    return rows
+
+
+def _others(found: Sequence[Picture], drawn: int) -> list[str]:
+    """How to get the other tables."""
+    if len(found) == 1:
+        return []
+    labels = differing([picture.shared for picture in found])
+    listed = [f"  --table {place}: {label}" for place, label in enumerate(labels, 1) if place != drawn]
+    more = [f"  and {len(listed) - MOST_LISTED} more"] if len(listed) > MOST_LISTED else []
+    return [f"This is table {drawn} of {len(found)}. The others:", *listed[:MOST_LISTED], *more]

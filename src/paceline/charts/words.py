@@ -1,0 +1,118 @@
+"""What charts say in words: names of cells, what is fixed, what is missing, and what is doubtful."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from paceline.metrics import Row
+from paceline.outcome import printable
+from paceline.report.columns import number, where
+from paceline.stats import Estimate
+
+LONGEST_NAME, LONGEST_REASON = 44, 64
+MOST_NAMED, MOST_TOLD = 4, 6
+WITHOUT_RESULT = ("failed", "skipped", "not run")
+
+Setting = Callable[[Row], str]
+
+
+def short(text: str, longest: int) -> str:
+    """In one line, of letters that any picture may hold."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def kind_of_device(row: Row) -> str:
+    return "cpu" if "cpu" in row.devices else "cuda"
+
+
+def machine(row: Row) -> str:
+    return row.machine_description or row.machine or ""
+
+
+def where_and_what(row: Row) -> str:
+    return short(f"{row.framework} {where(row)}", LONGEST_NAME)
+
+
+IF_NEEDED: tuple[Setting, ...] = (
+    lambda row: f"lr {row.learning_rate:g}",
+    lambda row: f"seed {row.seed}",
+    lambda row: row.framework_version or "",
+)
+
+
+def names(
+    rows: Sequence[Row], told: Sequence[Setting] = (where, machine), place: Callable[[Row], object] = lambda row: None
+) -> list[str]:
+    """The framework, then each told setting in which rows differ, then what else tells two in one place apart."""
+    found = [row.framework for row in rows]
+    measured = [row for row in rows if row.machine]  # what never ran has no machine, which is no difference
+    for setting in told:
+        if len({setting(row) for row in (measured if setting is machine else rows)}) > 1:
+            found = _longer(found, rows, setting)
+    for setting in IF_NEEDED:
+        places = Counter((name, place(row)) for name, row in zip(found, rows, strict=True))
+        differing = {(name, place(row), setting(row)) for name, row in zip(found, rows, strict=True)}
+        if len(differing) > len(places):
+            found = _longer(found, rows, setting)
+    return [short(name, LONGEST_NAME) for name in found]
+
+
+def _longer(found: Sequence[str], rows: Sequence[Row], setting: Setting) -> list[str]:
+    return [f"{name} {setting(row)}".strip() for name, row in zip(found, rows, strict=True)]
+
+
+def numbered(found: Sequence[str]) -> list[str]:
+    """No two alike: two bars of one name would be drawn as one."""
+    seen: Counter[str] = Counter()
+    told = []
+    for name in found:
+        seen[name] += 1
+        told.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return told
+
+
+def doubts(row: Row) -> str:
+    """Marks in words; those that its name has already are left out."""
+    marks = [*(("noisy",) if row.status == "noisy" else ()), *row.marks]
+    return ", ".join(mark for mark in marks if mark not in where(row))
+
+
+def outcome(row: Row, value: str) -> str:
+    """What stands beside a mark: the number and its doubts, or why there is none."""
+    if row.status in WITHOUT_RESULT:
+        why = short(f"{row.status}: {row.reason or 'unknown cause'}", LONGEST_REASON)
+        return f"{value}, {why}" if value else why
+    return ", ".join(filter(None, (value, doubts(row)))) or "no value"
+
+
+def about(rows: Sequence[Row], called: Sequence[str], *, hollow: bool = True) -> list[str]:
+    """Which rows have no result, and which are doubtful, where marks cannot carry their own words."""
+    groups: dict[str, list[str]] = {}
+    for row, name in zip(rows, called, strict=True):
+        state = row.status if row.status in WITHOUT_RESULT else doubts(row)
+        if state:
+            groups.setdefault(state, []).append(name)
+    return [
+        f"{state}{' (hollow points)' if hollow and state not in WITHOUT_RESULT else ''}: {few(found, MOST_NAMED, ', ')}"
+        for state, found in groups.items()
+    ]
+
+
+def few(parts: Iterable[str], most: int = MOST_TOLD, between: str = "; ") -> str:
+    kept = list(dict.fromkeys(parts))
+    more = [f"and {len(kept) - most} more"] if len(kept) > most else []
+    return between.join(kept[:most] + more)
+
+
+def fixed(rows: Sequence[Row], shared: str) -> list[str]:
+    """What all rows share, and the machine if it is one."""
+    machines = {machine(row) for row in rows if row.machine}
+    return [shared, *(machines if len(machines) == 1 else ())]
+
+
+def with_interval(value: Estimate) -> str:
+    if value.low is None or value.high is None:
+        return number(value.median)
+    return f"{number(value.median)} ({number(value.low)}–{number(value.high)})"

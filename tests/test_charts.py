@@ -1,0 +1,295 @@
+"""Charts show the numbers of their rows, all of them or in words why not, and nothing that could harm a page."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import altair
+import msgspec
+import pytest
+
+from paceline.charts import KINDS, figures, pictures
+from paceline.charts.kinds import Picture
+from paceline.charts.material import MOST_CELLS, MOST_LINES
+from paceline.charts.style import COLOURS, DASHES, LOOKS, PHASE_INK, SHAPES, config
+from paceline.metrics import Row
+from paceline.series import Moment, Series
+from paceline.stats import Estimate
+from paceline_worker.protocol import PHASES
+from tests.made_rows import made_row
+
+NOTHING = Series()
+ONE = made_row(runs=("a1", "a2"), memory_mib_of_runs=(150.0, 164.5))
+TWO = made_row(
+    devices="2xcpu",
+    device_count=2,
+    shares=(64, 64),
+    images_per_second=Estimate(6000.0, 5900.0, 6100.0),
+    peak_memory_mib=(140.2, 138.0),
+    scaling=1.65,
+    scaling_interval=(1.6, 1.7),
+    efficiency=0.825,
+    runs=("b1",),
+)
+GONE = made_row(
+    framework="neon",
+    status="failed",
+    reason="out of memory in train: cannot allocate 3 GiB",
+    images_per_second=None,
+    peak_memory_mib=(),
+    scaling=None,
+    efficiency=None,
+    runs=("c1",),
+)
+COURSE = Series(
+    step_seconds={"a1": [0.001, 0.002, 0.003], "a2": [0.004, 0.005], "b1": [0.01]},
+    blocks={
+        "a1": [
+            Moment(seconds=1.0, images=100, train_loss=2.0, train_accuracy=None),
+            Moment(seconds=2.0, images=200, train_loss=1.0, train_accuracy=None),
+        ],
+        "a2": [
+            Moment(seconds=3.0, images=100, train_loss=2.4, train_accuracy=None),
+            Moment(seconds=4.0, images=200, train_loss=1.6, train_accuracy=None),
+        ],
+    },
+    epochs={
+        "a1": [
+            Moment(seconds=9.0, images=400, train_loss=1.0, train_accuracy=0.6, test_loss=1.0, test_accuracy=0.5),
+        ],
+        "a2": [
+            Moment(seconds=11.0, images=400, train_loss=1.0, train_accuracy=0.7, test_loss=1.0, test_accuracy=0.7),
+        ],
+    },
+    phases={"a1": {"start": 2.0, "train": 6.0, "evaluate": 2.0}, "a2": {"start": 4.0, "train": 8.0, "evaluate": 2.0}},
+)
+
+
+def the_picture(kind: str, rows: list[Row], series: Series = NOTHING) -> Picture:
+    (picture,) = pictures(kind, rows, series, link=lambda row: f"#cell-{rows.index(row)}")
+    return picture
+
+
+def values(spec: dict[str, Any], mark: str, place: int = 0) -> list[dict[str, Any]]:
+    """What the layer with this mark draws."""
+    layers = [layer for layer in spec["layer"] if layer["mark"]["type"] == mark]
+    found: list[dict[str, Any]] = layers[place]["data"]["values"]
+    return found
+
+
+def subtitle(picture: Picture) -> str:
+    return " ".join(picture.notes)
+
+
+def drawn_text(svg: str) -> list[str]:
+    """Every text of a picture, read as XML; a picture that is none fails here."""
+    root = ElementTree.fromstring(svg)  # noqa: S314 - our own
+    return ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_speed_has_the_median_and_the_interval_of_each_row() -> None:
+    picture = the_picture("speed", [ONE, TWO])
+    bars = [(bar["cell"], bar["value"], bar["href"]) for bar in values(picture.spec, "bar")]
+    assert bars == [("torch 1xcpu", 3631.7, "#cell-0"), ("torch 2xcpu", 6000.0, "#cell-1")]
+    assert [(span["low"], span["high"]) for span in values(picture.spec, "rule")] == [
+        (3468.8, 3854.1),
+        (5900.0, 6100.0),
+    ]
+    assert picture.description == (
+        "Images per second, the fastest first: torch 2xcpu 6,000 (5,900–6,100); torch 1xcpu 3,632 (3,469–3,854)."
+    )
+
+
+def test_scaling_has_speed_up_efficiency_and_the_ideal_line() -> None:
+    picture = the_picture("scaling", [ONE, TWO])
+    speed_up, efficiency = picture.spec["hconcat"]
+    (point,) = [value for value in values(speed_up, "point") if value["devices"] == 2]
+    assert (point["scaling"], point["scaling_low"], point["scaling_high"]) == (1.65, 1.6, 1.7)
+    assert (point["efficiency"], point["efficiency_low"], point["efficiency_high"]) == (0.825, 0.8, 0.85)
+    (ideal,) = values(speed_up, "rule")
+    assert (ideal["devices"], ideal["scaling"], ideal["last_devices"], ideal["last"]) == (1, 1, 2, 2)
+    assert values(efficiency, "rule")[0]["last"] == 1
+
+
+def test_simulated_devices_are_left_out_of_scaling_in_words() -> None:
+    slowed = made_row(devices="2xcpu", device_count=2, slow=(1.0, 2.0), marks=("simulated",), scaling=1.3)
+    picture = the_picture("scaling", [ONE, TWO, slowed])
+    assert len(values(picture.spec["hconcat"][0], "point")) == 2
+    assert "without 1 cells of unlike, slowed or wrapped devices" in subtitle(picture)
+
+
+def test_memory_is_the_largest_device_with_the_range_of_devices_or_runs() -> None:
+    picture = the_picture("memory", [ONE, TWO])
+    assert [bar["value"] for bar in values(picture.spec, "bar")] == [157.25, 140.2]
+    assert [(span["low"], span["high"]) for span in values(picture.spec, "rule")] == [(150.0, 164.5), (138.0, 140.2)]
+    assert [end["said"] for end in values(picture.spec, "text")] == ["157", "140+138"]
+
+
+def test_steps_show_the_middle_half_and_the_range_of_all_blocks() -> None:
+    (box, _) = values(the_picture("steps", [ONE, TWO], COURSE).spec, "bar")
+    found = [box[name] for name in ("low", "quarter", "middle", "three_quarters", "high")]
+    assert found == pytest.approx([1, 2, 3, 4, 5])  # milliseconds of both runs
+
+
+def test_loss_is_the_median_of_the_runs_between_their_lowest_and_highest() -> None:
+    picture = the_picture("loss", [ONE], COURSE)
+    against_seconds, against_images = picture.spec["hconcat"]
+    first, last = values(against_seconds, "line")
+    assert (first["seconds"], first["images"], first["value"]) == (2.0, 100, 2.2)
+    assert (last["seconds"], last["value"], last["low"], last["high"]) == (3.0, 1.3, 1.0, 1.6)
+    assert values(against_images, "line") == [first, last]
+    assert picture.description == "Training loss at the end: torch 1.300 (1.000–1.600) after 3.00 s and 200 images."
+
+
+def test_accuracy_has_test_and_training_and_the_target() -> None:
+    row = made_row(runs=("a1", "a2"), target=0.65)
+    panel = the_picture("accuracy", [row], COURSE).spec["hconcat"][0]
+    assert [point["value"] for point in values(panel, "line", 0)] == [pytest.approx(0.65)]  # training
+    assert [point["value"] for point in values(panel, "line", 1)] == [pytest.approx(0.6)]  # test: of 0.5 and 0.7
+    assert values(panel, "rule") == [{"value": 0.65, "said": "target 65%"}]
+
+
+def test_phases_are_stacked_medians_in_their_order() -> None:
+    picture = the_picture("phases", [ONE], COURSE)
+    parts = [(part["phase"], part["value"], part["end"]) for part in values(picture.spec, "bar")]
+    assert parts == [("start", 0.0, 3.0), ("train", 3.0, 10.0), ("evaluate", 10.0, 12.0)]
+    assert picture.description == "Whole time of a run: torch 12.0 s, 58% of it training."
+
+
+def test_batches_of_several_tables_make_one_line() -> None:
+    rows = [made_row(batch_size=size, shares=(size,), steps=6400 // size) for size in (32, 64, 128)]
+    rows.append(made_row(framework="jax", images_per_second=Estimate(4000.0)))
+    picture = the_picture("batch", rows)
+    assert [(point["line"], point["batch"]) for point in values(picture.spec, "point")] == [
+        *(("torch", 32), ("torch", 64), ("torch", 128)),
+        ("jax", 128),
+    ]
+    assert not list(pictures("batch", rows[-1:], NOTHING))
+
+
+def test_a_failed_cell_stands_where_its_bar_would_be_with_its_cause() -> None:
+    (found,) = figures([ONE, GONE], NOTHING, lambda row: "#there", kinds=("speed",))
+    assert "× failed: out of memory in train: cannot allocate 3 GiB" in drawn_text(found.svg)
+    assert found.description.endswith("failed: neon 1xcpu.")
+    assert found.svg.count('href="#there"') == 2  # it leads to its cell as the bar does
+
+
+def test_a_failed_cell_is_named_below_the_title_of_charts_with_lines() -> None:
+    lost = made_row(framework="jax", devices="2xcpu", device_count=2, status="failed", scaling=None, runs=())
+    assert "failed: jax 2xcpu" in subtitle(the_picture("scaling", [ONE, TWO, lost]))
+    assert "failed: jax 2xcpu" in subtitle(the_picture("loss", [ONE, TWO, lost], COURSE))
+
+
+def test_doubts_are_words() -> None:
+    noisy = made_row(status="noisy", marks=("oversubscribed",), reason="its interval is wide")
+    assert values(the_picture("speed", [noisy]).spec, "text")[0]["said"] == "3,632, noisy, oversubscribed"
+    two = made_row(devices="2xcpu", device_count=2, status="noisy", scaling=1.5)
+    picture = the_picture("scaling", [ONE, two])
+    assert "noisy (hollow points): torch 2xcpu" in subtitle(picture)
+    hollow = picture.spec["hconcat"][0]["layer"][-1]
+    assert (hollow["mark"]["filled"], hollow["data"]["values"][0]["devices"]) == (False, 2)
+
+
+def test_what_is_fixed_stands_below_the_title() -> None:
+    assert "420,096 parameters, batch 128 in all (strong scaling), 60 steps, fake:device, float32" in subtitle(
+        the_picture("speed", [ONE])
+    )
+    assert "AMD EPYC, 2 cores, 24 GiB" in subtitle(the_picture("speed", [ONE]))
+
+
+def test_rows_that_look_alike_get_names_of_their_own() -> None:
+    alike = [made_row(), made_row(seed=2), made_row(seed=2)]
+    cells = [bar["cell"] for bar in values(the_picture("speed", alike).spec, "bar")]
+    assert cells == ["torch seed 1", "torch seed 2", "torch seed 2 (2)"]
+
+
+def test_two_machines_are_named() -> None:
+    other = made_row(machine="ffff", machine_description="Apple M9")
+    cells = [bar["cell"] for bar in values(the_picture("speed", [ONE, other]).spec, "bar")]
+    assert cells == ["torch AMD EPYC, 2 cores, 24 GiB, Linux 6.1", "torch Apple M9"]
+
+
+def test_hundreds_of_cells_are_limited_in_words() -> None:
+    many = [made_row(framework=f"f{number}", images_per_second=Estimate(100.0 + number)) for number in range(310)]
+    many += [GONE, made_row(devices="2xcpu", device_count=2, scaling=1.9)]
+    picture = the_picture("speed", many)
+    assert len(values(picture.spec, "bar")) == MOST_CELLS
+    assert "24 of 312 cells, the fastest" in subtitle(picture)
+    assert "not shown: 1 failed" in subtitle(picture)
+    both = [
+        row for each in many[:10] for row in (each, made_row(framework=each.framework, device_count=2, scaling=1.9))
+    ]
+    lines = the_picture("scaling", both)
+    assert len({point["line"] for point in values(lines.spec["hconcat"][0], "point")}) == MOST_LINES
+    assert "8 of 10 lines, the fastest" in subtitle(lines)
+
+
+def test_nothing_is_drawn_from_nothing() -> None:
+    assert figures([], NOTHING, lambda row: "") == []
+    assert [picture for kind in KINDS for picture in pictures(kind, [GONE], NOTHING)] == []
+
+
+ALL = [ONE, TWO, GONE, made_row(batch_size=64, shares=(64,))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_specification_is_vega_lite(kind: str) -> None:
+    for picture in pictures(kind, ALL, COURSE, lambda row: "#cell"):
+        altair.Chart.from_dict(
+            {**picture.spec, "config": config(LOOKS["light"])}
+        )  # refuses what the schema does not know
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_figure_takes_the_colour_of_its_page_and_leads_to_its_cells(kind: str) -> None:
+    rows = [msgspec.structs.replace(row, data="cifar10") for row in ALL]
+    (found, *_) = figures(rows, COURSE, lambda row: f"#cell-{rows.index(row)}", kinds=(kind,))
+    assert 'fill="currentColor"' in found.svg
+    assert 'href="#cell-0"' in found.svg
+    assert found.title.startswith(KINDS[kind].title)
+    assert not re.search(r'\sstyle=|\sid=|url\(|<script|<style|fill="(#000|black)', found.svg)
+
+
+def test_a_page_does_not_show_the_loss_on_labels_at_random() -> None:
+    assert "loss" not in {found.kind for found in figures([ONE], COURSE, lambda row: "#there")}
+    assert list(pictures("loss", [ONE], COURSE))  # but who asks for it gets it
+
+
+HOSTILE = "<script>alert('1')</script>\"&\n]]>\x00\x1b[31m\u2028 " + "x" * 200
+
+
+def test_hostile_names_are_text_and_nothing_else() -> None:
+    hostile = made_row(
+        **dict.fromkeys(("workload", "framework", "machine_description", "data", "update", "precision"), HOSTILE),
+        runs=("a1", "a2"),
+    )
+    failed = made_row(framework="'+alert(1)+'", workload=HOSTILE, status="failed", reason=HOSTILE, scaling=None)
+    for found in figures([hostile, failed], COURSE, lambda row: '#"><script>'):
+        texts = drawn_text(found.svg)
+        assert any("<script>" in text for text in texts)
+        assert "<script" not in found.svg
+        tags = {node.tag.partition("}")[2] for node in ElementTree.fromstring(found.svg).iter()}  # noqa: S314
+        assert tags <= {"svg", "g", "path", "text", "tspan", "rect", "line", "a"}
+
+
+def test_lines_differ_in_shape_dash_and_colour_and_colours_show_on_any_paper() -> None:
+    assert len(set(SHAPES)) == len(set(map(tuple, DASHES))) == len(set(COLOURS)) == MOST_LINES
+    for colour in COLOURS:
+        light = luminance(colour)
+        assert 1.05 / (light + 0.05) >= 3
+        assert (light + 0.05) / (luminance("#15181d") + 0.05) >= 3
+
+
+def luminance(colour: str) -> float:
+    """As the contrast of WCAG has it."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_every_phase_that_takes_time_has_an_ink() -> None:
+    inks = values(the_picture("phases", [ONE], COURSE).spec, "bar")
+    assert {part["phase"] for part in inks} <= set(PHASES)
+    assert tuple(PHASE_INK) == PHASES[:-1]  # nothing is measured after `finish` begins
