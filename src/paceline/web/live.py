@@ -1,0 +1,282 @@
+"""What a plan is doing now, found from what is on disk: who measures and who looks share nothing but the store."""
+
+from __future__ import annotations
+
+import calendar
+import shlex
+import sqlite3
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import psutil
+
+from paceline.cell import Cell
+from paceline.display import cell_name, duration
+from paceline.home import home
+from paceline.outcome import printable
+from paceline.report.columns import number
+from paceline.shares import MEASURED
+from paceline.store import INDEX_FILE, Store
+from paceline.web.folders import SILENCE_SECONDS, OpenRun, OpenRuns
+
+PERIOD_SECONDS = 0.5  # between two looks at the disk, for all who watch together
+LAST_ENDED = 5  # runs that are named
+CLOCK_SECONDS = 2.0  # ids know whole seconds, and so do some kernels of the start of a process
+
+# The runs that a plan wants, with the newest that has been measured of each, and what such runs took before.
+WANTED = """
+SELECT plan_cell.cell, run.id, run.status, run.seconds, run.kind, run.phase, run.message,
+       (SELECT AVG(seconds) FROM run AS before WHERE before.cell = plan_cell.cell) AS expected
+FROM plan_run
+JOIN plan_cell ON plan_cell.plan_id = plan_run.plan_id AND plan_cell.position = plan_run.position
+LEFT JOIN run ON run.key = plan_run.key AND run.id = (SELECT MAX(id) FROM run AS newer WHERE newer.key = plan_run.key)
+WHERE plan_run.plan_id = ?
+"""
+
+
+class RunNow(msgspec.Struct, frozen=True, kw_only=True):
+    """The run that is under way, or that was cut off."""
+
+    id: str
+    name: str
+    interrupted: bool
+    phase: str
+    steps: int
+    of_steps: int  # 0 for a command, which keeps them to itself
+    images_per_second: str  # empty where nothing is known yet
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    status: str
+    said: str
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a plan is. The words are ready to be shown; who shows them must not read them as HTML."""
+
+    plan: str
+    state: str  # running, interrupted or complete
+    done: int
+    wanted: int
+    failed: int
+    summary: str
+    left: str  # such as "3 min 20 s"; empty where nobody knows
+    run: RunNow | None = None
+    ended: tuple[Ended, ...] = ()  # the newest first
+    final: bool  # nothing of this will change any more
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the index knows of a plan."""
+
+    wanted: Sequence[sqlite3.Row]
+    done: Sequence[sqlite3.Row]
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.done) == len(self.wanted)
+
+    @property
+    def failed(self) -> int:
+        return sum(run["status"] == "failed" for run in self.done)
+
+    def seconds_left(self) -> float | None:
+        """None where a run is to be done of which nobody knows how long it takes."""
+        mean = statistics.mean(run["seconds"] for run in self.done) if self.done else None
+        done = {run["id"] for run in self.done}
+        left = [run["expected"] or mean for run in self.wanted if run["id"] not in done]
+        known = [seconds for seconds in left if seconds is not None]
+        return sum(known) if len(known) == len(left) else None
+
+    def last_ended(self) -> tuple[Ended, ...]:
+        newest = sorted(self.done, key=lambda run: str(run["id"]), reverse=True)[:LAST_ENDED]
+        return tuple(_ended(run) for run in newest)
+
+
+def _ended(run: sqlite3.Row) -> Ended:
+    failed = run["status"] == "failed"
+    said = f"{run['kind']} in {run['phase']}: {run['message']}" if failed else duration(run["seconds"])
+    return Ended(id=run["id"], name=_name(run["cell"]), status=run["status"], said=printable(said))
+
+
+def _name(cell: str) -> str:
+    return printable(cell_name(msgspec.json.decode(cell, type=Cell)))
+
+
+@dataclass
+class Observer:
+    """Looks at a store, at most twice a second however many ask; safe to be asked from several threads."""
+
+    store: Store
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _looked: float = -PERIOD_SECONDS
+    _open: list[OpenRun] = field(default_factory=list)
+    _owners: dict[str, str | None] = field(default_factory=dict)  # of open runs
+    _counts: dict[str, Counts] = field(default_factory=dict)
+    _newest: str | None = None
+    _stamp: tuple[int, int] = (0, 0)  # of the index
+
+    def __post_init__(self) -> None:
+        self._runs = OpenRuns(self.store)
+
+    def progress(self, plan_id: str) -> Progress | None:
+        """None if there is no such plan."""
+        with self._lock:
+            self._look()
+            counts = self._counted(plan_id)
+            return self._progress(plan_id, counts) if counts else None
+
+    def running(self) -> str | None:
+        """The plan that is being measured now."""
+        with self._lock:
+            self._look()
+            owners = [self._owners[run.id] for run in self._open if run.is_alive]
+            candidates = [owner for owner in (*owners, self._newest) if owner]
+            return next((plan for plan in candidates if self._is_running(plan)), None)
+
+    def open_runs(self) -> list[OpenRun]:
+        with self._lock:
+            self._look()
+            return self._open
+
+    def _look(self) -> None:
+        if time.monotonic() - self._looked < PERIOD_SECONDS:
+            return
+        stamp = index_stamp(self.store)
+        if stamp != self._stamp:
+            self._newest = self._newest_before("~")
+            self._stamp, self._counts, self._owners = stamp, {}, {}
+        self._open = self._runs.look()
+        for run in self._open:
+            if run.id not in self._owners:
+                self._owners[run.id] = self._owner(run)
+        self._looked = time.monotonic()
+
+    def _newest_before(self, run_id: str) -> str | None:
+        rows = self.store.query("SELECT MAX(id) AS id FROM plan WHERE id < ?", run_id)
+        return rows[0]["id"] if rows else None
+
+    def _owner(self, run: OpenRun) -> str | None:
+        """The plan for which it is done: the last before it that wants it, or whose batches it helps to divide."""
+        key = run.record.key
+        rows = self.store.query("SELECT MAX(plan_id) AS id FROM plan_run WHERE key = ? AND plan_id < ?", key, run.id)
+        if rows and rows[0]["id"]:
+            return str(rows[0]["id"])
+        last = self._newest_before(run.id)
+        cells = self.store.query("SELECT cell FROM plan_cell WHERE plan_id = ?", last)
+        planned = [msgspec.json.decode(row["cell"], type=Cell) for row in cells]
+        return last if any(cell.shares == MEASURED or (cell.command and run.cell.command) for cell in planned) else None
+
+    def _counted(self, plan_id: str) -> Counts | None:
+        if plan_id not in self._counts:
+            plans = self.store.query("SELECT command FROM plan WHERE id = ?", plan_id)
+            if not plans:
+                return None
+            wanted = self.store.query(WANTED, plan_id)
+            self._counts[plan_id] = Counts(wanted, _done(wanted, plan_id, plans[0]["command"]))
+        return self._counts[plan_id]
+
+    def _is_running(self, plan_id: str) -> bool:
+        """One of its runs is alive, or who saved it still lives and is about to begin the next."""
+        own = [run for run in self._open if self._owners.get(run.id) == plan_id]
+        if any(run.is_alive for run in own):
+            return True
+        counts = self._counted(plan_id)
+        if counts is None or counts.is_complete or plan_id != self._newest:
+            return False
+        began = measurer_began()
+        just_now = not own and time.time() - self._stamp[0] / 1e9 < SILENCE_SECONDS
+        return just_now or (began is not None and began <= moment_of(plan_id) + CLOCK_SECONDS)
+
+    def _progress(self, plan_id: str, counts: Counts) -> Progress:
+        own = [run for run in self._open if self._owners.get(run.id) == plan_id]
+        running = self._is_running(plan_id)
+        state = "running" if running else "complete" if counts.is_complete else "interrupted"
+        run = own[-1] if own and state != "complete" else None
+        left = counts.seconds_left() if running else None
+        return Progress(
+            plan=plan_id,
+            state=state,
+            done=len(counts.done),
+            wanted=len(counts.wanted),
+            failed=counts.failed,
+            summary=_summary(state, counts),
+            left=duration(max(0.0, left - (_age(run) if run else 0.0))) if left else "",
+            run=_run_now(run) if run else None,
+            ended=counts.last_ended(),
+            final=not running and (counts.is_complete or plan_id != self._newest),
+        )
+
+
+def _done(wanted: Sequence[sqlite3.Row], plan_id: str, command: str) -> list[sqlite3.Row]:
+    """Runs that need not be done; older ones do not count where the command says so."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a plan of somebody else
+        words = []
+    older = "none" if "--again" in words else "ok" if "--retry-failed" in words else "all"
+    counted = {"none": (), "ok": ("ok",), "all": ("ok", "failed")}[older]
+    return [run for run in wanted if run["id"] and (run["id"] > plan_id or run["status"] in counted)]
+
+
+def _summary(state: str, counts: Counts) -> str:
+    done = f"{len(counts.done)} of {len(counts.wanted)} runs are done"
+    failed = f", {counts.failed} of them failed" if counts.failed else ""
+    more = {"interrupted": "; nobody measures now: the same command goes on"}.get(state, "")
+    return f"{done}{failed}{more}"
+
+
+def _run_now(run: OpenRun) -> RunNow:
+    speed = run.images_per_second
+    return RunNow(
+        id=run.id,
+        name=run.name,
+        interrupted=not run.is_alive,
+        phase=run.phase,
+        steps=run.steps,
+        of_steps=0 if run.cell.command else run.cell.steps,
+        images_per_second="" if speed is None else number(speed),
+    )
+
+
+def _age(run: OpenRun) -> float:
+    return max(0.0, time.time() - run.record.started)
+
+
+def index_stamp(store: Store) -> tuple[int, int]:
+    """Changes with every run that is stored."""
+    try:
+        status = (store.folder / INDEX_FILE).stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+def moment_of(plan_id: str) -> float:
+    """When it was made; 0 for an id that is not ours."""
+    try:
+        return float(calendar.timegm(time.strptime(plan_id[:15], "%Y%m%d-%H%M%S")))
+    except ValueError:
+        return 0.0
+
+
+def measurer_began() -> float | None:
+    """When the process was started that measures on this machine; None if there is none.
+
+    The lock itself is not tried: for that instant, a measurement that is about to begin would be refused.
+    """
+    path = home() / "measuring.lock"
+    try:
+        process, written = psutil.Process(int(path.read_text(encoding="ascii"))), path.stat().st_mtime
+        began = process.create_time()
+        alive = process.status() != psutil.STATUS_ZOMBIE
+    except (OSError, ValueError, psutil.Error):
+        return None
+    return began if alive and began <= written + 1 else None  # a later one got its number from one that has ended

@@ -1,0 +1,43 @@
+"""What is special about a cell, as a sign and a word: never by colour alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paceline.metrics import Row
+
+
+@dataclass(frozen=True)
+class Mark:
+    word: str
+    sign: str
+    meaning: str
+
+    @property
+    def kind(self) -> str:
+        """As the style sheet names it."""
+        return self.word.replace(" ", "-")
+
+
+MARKS = {
+    mark.word: mark
+    for mark in (
+        Mark("ok", "✓", "all runs ended well, and their interval is narrow enough"),
+        Mark("noisy", "≈", "the interval is wider than asked for: repeat it, or look for what disturbed it"),
+        Mark("failed", "✕", "a run did not end well; its cause and the end of its log are here"),
+        Mark("skipped", "⊘", "it cannot be measured, for the reason given"),
+        Mark("not run", "…", "it is planned and not measured yet"),
+        Mark("simulated", "◇", "devices were slowed down on purpose: no real machine is like that"),
+        Mark("oversubscribed", "⇉", "more devices than cores: they share"),
+        Mark("preallocated", "▣", "memory was taken before it was needed: its peak says nothing about the need"),
+        Mark("quick", "½", "scaled down for a small machine"),
+        Mark("verified", "≡", "`paceline verify` found the network equal to the reference, with these versions here"),
+    )
+}
+
+
+def marks_of(row: Row) -> tuple[Mark, ...]:
+    """Its status first."""
+    special = row.marks if row.status != "skipped" else ()
+    words = (row.status, *special, *(["quick"] if row.quick else []), *(["verified"] if row.verified else []))
+    return tuple(MARKS[word] for word in words)

@@ -1,0 +1,34 @@
+"""The report as a file that can be sent to a colleague."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from paceline.errors import UserError
+from paceline.metrics import table_rows
+from paceline.store import Store
+from paceline.web.pages import layouts_of, render_report, report_context
+from paceline.whole_files import check_place, write_bytes
+
+
+def write_report(folder: Path, filters: Mapping[str, str | None], target: float | None, output: Path) -> str:
+    """Write the page, whole or not at all; what was written, in one line."""
+    check_place(output, "report.html")
+    if not folder.exists():
+        raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
+    store, suite = Store(folder), filters.get("suite")
+    rows = table_rows(store, filters, target, everything=suite is None)
+    if not rows:
+        chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
+        raise UserError(f"No results match {chosen or folder}; `paceline report` without filters takes all results.")
+    report = report_context(rows, store, layouts=layouts_of(store, suite), target=target)
+    page = render_report(report, made_by=shlex.join(["paceline", *sys.argv[1:]])).encode()
+    write_bytes(output, page)
+    return f"{output}: {', '.join(report.facts)}; {_size(len(page))}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.0f} KiB"

@@ -1,0 +1,265 @@
+"""The pages of the server: each reads what it is asked for from the store and fills a template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+
+from paceline import certificates
+from paceline.errors import UserError, unknown
+from paceline.metrics import Row, table_rows
+from paceline.outcome import printable
+from paceline.report.comparison import HEADINGS, lines, notes, summary, title
+from paceline.report.render import FORMATS
+from paceline.store import Store
+from paceline.web import asking, comparing, listing, logs, one_run
+from paceline.web.keeping import Rendered
+from paceline.web.live import Observer, Progress, index_stamp, moment_of
+from paceline.web.marks import MARKS, Mark
+from paceline.web.streams import Streams
+from paceline.web.templating import asset, environment, island
+from paceline.worker import LOG_FILE
+
+STATES = {
+    mark.word: mark
+    for mark in (
+        Mark("running", "▶", "it is being measured now"),
+        Mark("interrupted", "‖", "whoever measured it is gone; the same command goes on"),
+        Mark("complete", "✓", "all its runs are done"),
+    )
+}
+STATIC = {"live.js": "text/javascript", "served.css": "text/css"}
+DOWNLOADS = {"csv": ("csv", "text/csv"), "json": ("json", "application/json"), "md": ("markdown", "text/markdown")}
+SO_FAR = "so_far"  # asks for the report of a plan that is still being measured
+Handler = Callable[[Request], Response]
+
+
+@dataclass
+class Site:
+    store: Store
+    observer: Observer
+    streams: Streams
+    _rendered: Rendered = field(default_factory=Rendered)
+
+    def routes(self) -> dict[str, Handler]:
+        """What there is; every name in an address is looked up and never made part of a path."""
+        return {
+            "/": self.home,
+            "/plans/{plan}": self.plan,
+            "/plans/{plan}/events": self.events,
+            "/plans/{plan}/table.{form}": self.plan_table,
+            "/results": self.results,
+            "/results/table.{form}": self.results_table,
+            "/runs": self.runs,
+            "/runs/{run}": self.run,
+            "/runs/{run}/log": self.log,
+            "/compare": self.compare,
+            "/compare/table.{form}": self.compared_table,
+            "/static/{name}": self.static,
+        }
+
+    def home(self, request: Request) -> Response:
+        page, plans = listing.plans(self.store, asking.number(request, "page", 1))
+        running = self.observer.running()
+        open_runs = [run for run in self.observer.open_runs() if run.is_alive]
+        return _page(
+            "served_home.html.j2",
+            page=page,
+            plans=plans,
+            running=running,
+            progress=self.observer.progress(running) if running else None,
+            alone=[run for run in open_runs if not running],  # of no plan, such as those of `paceline explain`
+            folder=printable(str(self.store.folder)),
+        )
+
+    def plan(self, request: Request) -> Response:
+        plan_id = self._plan_of(request)
+        progress = self.observer.progress(plan_id)
+        if progress and progress.state == "running" and SO_FAR not in request.query_params:
+            return self._running(plan_id, progress)
+        stamp = (self._stamp(), progress if progress and progress.state != "complete" else None)
+        make = partial(self._report, request, plan_id, progress=progress)
+        return HTMLResponse(self._rendered.page(asking.address(request), stamp, make))
+
+    def _running(self, plan_id: str, progress: Progress) -> Response:
+        """At once, and without statistics: these would take a core from what is being measured."""
+        plan = self.store.query("SELECT suite, command FROM plan WHERE id = ?", plan_id)[0]
+        return _page(
+            "served_running.html.j2",
+            progress=progress,
+            when=listing.moment(moment_of(plan_id)),
+            suite=printable(plan["suite"]),
+            command=printable(plan["command"]),
+            cells=listing.cells(self.store, plan_id),
+            report=f"/plans/{plan_id}?{SO_FAR}=1",
+        )
+
+    def results(self, request: Request) -> Response:
+        page = self._rendered.page(asking.address(request), self._stamp(), partial(self._report, request, None))
+        return HTMLResponse(page)
+
+    def _report(self, request: Request, plan_id: str | None, **more: object) -> str:
+        from paceline.web.pages import report_context  # it draws, which takes long to learn and is not needed for lists
+
+        rows = self._rows(request, plan_id)
+        filters = asking.filters(request)
+        report = report_context(
+            rows, self.store, layouts=self._layouts(plan_id), target=asking.target(request), run_page="/runs/"
+        )
+        path = f"/plans/{plan_id}" if plan_id else "/results"
+        chosen = {**filters, "target": request.query_params.get("target")}
+        query = urlencode({name: value for name, value in chosen.items() if value})
+        plans = self.store.query("SELECT suite, command FROM plan WHERE id = ?", plan_id)
+        return (
+            environment()
+            .get_template("served_report.html.j2")
+            .render(
+                report=report,
+                details=island(report.details),
+                made_by=printable(plans[0]["command"]) if plans else "paceline serve",
+                suite=printable(plans[0]["suite"]) if plans else "",
+                plan_id=plan_id,
+                so_far=SO_FAR if SO_FAR in request.query_params else "",
+                path=path,
+                query=f"?{query}" if query else "",
+                filters=filters,
+                choices=listing.choices(self.store, plan_id),
+                target=request.query_params.get("target", ""),
+                **{"progress": None, "mark_of": mark_of, **more},
+            )
+        )
+
+    def _rows(self, request: Request, plan_id: str | None) -> list[Row]:
+        filters = {name: value for name, value in asking.filters(request).items() if value}
+        if plan_id:
+            rows = table_rows(self.store, {"plan": plan_id, **filters}, asking.target(request))
+        else:
+            rows = table_rows(self.store, filters, asking.target(request), everything=True)
+        if not rows:
+            asked = ", ".join(f"{name} {value}" for name, value in filters.items())
+            raise UserError(f"No results match {printable(asked)}." if asked else "There are no results yet.")
+        return rows
+
+    def _layouts(self, plan_id: str | None) -> Mapping[str, str]:
+        from paceline.web.pages import layouts_of
+
+        if plan_id is None:
+            return layouts_of(self.store)
+        plans = self.store.query("SELECT layout FROM plan WHERE id = ?", plan_id)
+        cells = listing.choices(self.store, plan_id)["workload"]
+        return dict.fromkeys(cells, plans[0]["layout"])
+
+    def plan_table(self, request: Request) -> Response:
+        plan_id = self._plan_of(request)
+        return self._download(request, lambda form: FORMATS[form](self._rows(request, plan_id)))
+
+    def results_table(self, request: Request) -> Response:
+        return self._download(request, lambda form: FORMATS[form](self._rows(request, None)))
+
+    def _download(self, request: Request, make: Callable[[str], str]) -> Response:
+        given = request.path_params["form"]
+        if given not in DOWNLOADS:
+            raise unknown("form", given, DOWNLOADS)
+        form, media = DOWNLOADS[given]
+        address = asking.address(request)
+        text = self._rendered.page(address, self._stamp(), lambda: make(form))
+        return Response(
+            text, media_type=media, headers={"content-disposition": f'attachment; filename="paceline.{given}"'}
+        )
+
+    def events(self, request: Request) -> Response:
+        plan_id = self._plan_of(request)
+        if self.streams.are_full:
+            raise HTTPException(503, "Too many pages watch already; reload this one later.")
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
+        return StreamingResponse(self.streams.of_plan(plan_id), media_type="text/event-stream")
+
+    def runs(self, request: Request) -> Response:
+        chosen = {**asking.filters(request), "status": request.query_params.get("status") or None}
+        page, found = listing.runs(self.store, chosen, asking.number(request, "page", 1))
+        return _page(
+            "served_runs.html.j2",
+            page=page,
+            runs=found,
+            open_runs=[] if any(chosen.values()) or page.number > 1 else self.observer.open_runs(),
+            filters=chosen,
+            choices={**listing.choices(self.store), "status": ["ok", "failed"]},
+            query=urlencode({name: value for name, value in chosen.items() if value}),
+        )
+
+    def run(self, request: Request) -> Response:
+        found = one_run.one_run(self.store, request.path_params["run"])
+        if found is None:
+            raise HTTPException(404)
+        at = asking.number(request, "at", -1)
+        shown = logs.window(found.log, at if at >= 0 else None)
+        return _page("served_run.html.j2", run=found, log=shown, headings=one_run.EVENT_HEADINGS)
+
+    def log(self, request: Request) -> Response:
+        folder = one_run.folder_of(self.store, request.path_params["run"])
+        if folder is None:
+            raise HTTPException(404)
+        tail = asking.number(request, "tail", -1)
+        return logs.raw(folder / LOG_FILE, request.headers.get("range"), tail if tail >= 0 else None)
+
+    def compare(self, request: Request) -> Response:
+        asked, problem, shown = asking.of_comparison(request), "", None
+        if asked["old"] or asked["new"]:
+            try:
+                shown = comparing.compared(self.store, asked)
+            except UserError as error:
+                problem = str(error)
+        return _page(
+            "served_compare.html.j2",
+            asked=asked,
+            problem=printable(problem),
+            shown=shown,
+            title=title(shown) if shown else "",
+            headings=HEADINGS,
+            lines=lines(shown) if shown else [],
+            notes=notes(shown) if shown else [],
+            summary=summary(shown) if shown else "",
+            selections=comparing.selections(self.store),
+            choices=listing.choices(self.store),
+            metrics=comparing.METRICS,
+            query=urlencode(asked),
+            status=400 if problem else 200,
+        )
+
+    def compared_table(self, request: Request) -> Response:
+        asked, formats = asking.of_comparison(request), comparing.FORMATS
+        return self._download(request, lambda form: formats[form](comparing.compared(self.store, asked)))
+
+    def static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in STATIC:
+            raise HTTPException(404)
+        return Response(asset(name), media_type=STATIC[name])
+
+    def _plan_of(self, request: Request) -> str:
+        plan_id: str = request.path_params["plan"]
+        if not self.store.query("SELECT 1 FROM plan WHERE id = ?", plan_id):
+            raise HTTPException(404)
+        return plan_id
+
+    def _stamp(self) -> object:
+        """Changes with results and with proofs that networks are equal."""
+        proofs = self.store.folder / certificates.FOLDER
+        return index_stamp(self.store), proofs.stat().st_mtime_ns if proofs.exists() else 0
+
+
+def mark_of(word: str) -> Sequence[Mark]:
+    """With its sign; a word that we do not know stands for itself."""
+    return (STATES.get(word) or MARKS.get(word) or Mark(printable(word), "·", ""),)
+
+
+def _page(template: str, *, status: int = 200, **context: object) -> Response:
+    text = environment().get_template(template).render(mark_of=mark_of, **context)
+    return HTMLResponse(text, status)

@@ -1,0 +1,122 @@
+"""`paceline serve`: the pages over a live store. Everything is read, nothing is written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from paceline.errors import UserError
+from paceline.store import Store
+from paceline.web.guard import TOKEN_PARAMETER, TOKEN_VARIABLE, Access, Guard, access_to, is_loopback
+from paceline.web.live import Observer
+from paceline.web.served import Site
+from paceline.web.streams import Streams
+from paceline.web.templating import environment
+
+NICENESS = 10  # a measurement on the same machine comes first
+LAST_PORT = 65535
+PATIENCE_SECONDS = 1  # for downloads under way when the server is ended
+WORDS = {404: "There is no such page, plan or run here.", 500: "Something went wrong; the terminal says what."}
+
+
+def application(store: Store, streams: Streams, observer: Observer) -> Starlette:
+    """The pages of a store, without a guard."""
+    site = Site(store, observer, streams)
+    routes = [Route(path, handler, methods=["GET"]) for path, handler in site.routes().items()]
+    handlers = {UserError: _user_error, HTTPException: _http_error, Exception: _bug}
+    return Starlette(routes=routes, exception_handlers=handlers)
+
+
+def _user_error(request: Request, error: Exception) -> Response:
+    return _error_page(str(error), 400)
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    said = error.detail if isinstance(error, HTTPException) else ""
+    return _error_page(WORDS.get(status, said), status)
+
+
+def _bug(request: Request, error: Exception) -> Response:
+    """The traceback is for the terminal, not for the page."""
+    return _error_page(WORDS[500], 500)
+
+
+def _error_page(line: str, status: int) -> Response:
+    return HTMLResponse(environment().get_template("served_error.html.j2").render(line=line), status)
+
+
+class _Server(uvicorn.Server):
+    """Ends open streams at the first signal: they would keep it from ending."""
+
+    def __init__(self, app: ASGIApp, streams: Streams) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,  # what is worth saying goes to the terminal as it is
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,  # nobody stands before us whose word counts
+                timeout_graceful_shutdown=PATIENCE_SECONDS,
+            )
+        )
+        self._streams = streams
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._streams.close()
+        super().handle_exit(sig, frame)
+
+
+def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> None:
+    """Serve until somebody ends it; the address is said once it is open."""
+    Store(folder).query("SELECT 1 FROM run LIMIT 1")  # an index that is missing or old is made anew now, not later
+    store = Store(folder, read_only=True)
+    observer = Observer(store)
+    streams = Streams(observer.progress)
+    with _listening(host, port) as listener:
+        own_port = int(listener.getsockname()[1])
+        access = access_to(host, own_port, os.environ.get(TOKEN_VARIABLE) or None)
+        say(f"{folder} is served at {_address(host, own_port, access)} until Ctrl-C")
+        os.nice(NICENESS)
+        _Server(Guard(application(store, streams, observer), access), streams).run(sockets=[listener])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Open at once, so that a port that is taken is known before anything is said."""
+    if not 0 <= port <= LAST_PORT:
+        raise UserError(f"--port {port}: give a number from 0 to {LAST_PORT}.")
+    is_loopback(host)  # complains about a host that is none
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise UserError(
+                f"Port {port} of {host} is taken; --port {port + 1} names another, 0 any free one."
+            ) from None
+        raise UserError(
+            f"Cannot listen on {host} port {port}: {error.strerror}; --host and --port name others."
+        ) from None
+
+
+def _address(host: str, port: int, access: Access) -> str:
+    """As a browser takes it; of a host that stands for all addresses, this machine's name."""
+    everywhere = host in ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
+    name = socket.gethostname() if everywhere else f"[{host}]" if ":" in host else host
+    token = f"?{TOKEN_PARAMETER}={access.token}" if access.token else ""
+    return f"http://{name}:{port}/{token}"

@@ -1,0 +1,250 @@
+"""How far a plan is: as the disk tells it, for real runs and for made ones, and nobody is harmed by looking."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from paceline.errors import UserError
+from paceline.events import AnyEvent
+from paceline.home import home
+from paceline.runner import alone
+from paceline.store import INDEX_FILE, Store
+from paceline.timing.command import ExternalCommand
+from paceline.web.folders import SILENCE_SECONDS, OpenRun
+from paceline.web.live import Observer, Progress, measurer_began
+from paceline_worker.protocol import LEASE_FILE
+from tests.command_line import CommandLine, send, wait_until
+from tests.made_events import block, entered
+from tests.made_runs import CELL, FAILED, begin_run, cell, on_devices, record, save_plan, save_run, trained
+from tests.served import serving
+
+FAKE = ("run", "cifar10-conv", "--framework", "fake", "--warmup", "2")
+SHORT = (*FAKE, "--steps", "150", "--batch-size", "100", "--repeats", "2")
+LONG = (*FAKE, "--steps", "2000", "--batch-size", "512")
+LATER = "20991231-000001-000000-aaaaaa"  # ids sort by time, and these runs begin after their plan
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """On a machine where nobody measures."""
+    monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
+    return Store(tmp_path / "results")
+
+
+def seen(store: Store) -> Progress:
+    """Of the newest plan, by somebody who comes anew."""
+    progress = Observer(store).progress(store.query("SELECT MAX(id) AS id FROM plan")[0]["id"])
+    assert progress
+    return progress
+
+
+def long_ago(*paths: Path) -> None:
+    for path in paths:
+        os.utime(path, (time.time() - 2 * SILENCE_SECONDS,) * 2)
+
+
+def test_run_under_way_is_shown_with_its_phase_steps_and_speed(store: Store) -> None:
+    two = on_devices(2, steps=50)
+    save_plan(store, {two: ["one"]})
+    ranks: list[list[AnyEvent]] = [
+        [entered("train"), block("train", 2.0, 300)],
+        [entered("train"), block("train", 4.0, 300), block("train", 1.0, 60)],
+    ]
+    folder = begin_run(store, record(LATER, "one", two), ranks)
+    with (folder / LEASE_FILE).open("wb") as lease:
+        fcntl.flock(lease, fcntl.LOCK_EX)
+        long_ago(folder, store.folder / INDEX_FILE)
+        now = seen(store)
+    assert (now.state, now.done, now.wanted) == ("running", 0, 1)
+    assert now.run
+    assert (now.run.phase, now.run.steps, now.run.of_steps, now.run.interrupted) == ("train", 1, 50, False)
+    assert now.run.images_per_second == "132"  # 660 images of both ranks in the 5 s of the slower one
+
+
+def test_run_without_its_orchestrator_is_interrupted(store: Store) -> None:
+    save_plan(store, {CELL: ["one"]})
+    folder = begin_run(store, record(LATER, "one"), [[entered("train")]])
+    (folder / LEASE_FILE).touch()
+    long_ago(folder, store.folder / INDEX_FILE)
+    now = seen(store)
+    assert now.state == "interrupted"
+    assert now.run
+    assert now.run.interrupted
+    assert "nobody measures now" in now.summary
+
+
+def test_command_is_alive_while_it_is_sampled(store: Store) -> None:
+    command = cell(command=ExternalCommand(arguments=("sleep", "9"), folder="/"))
+    save_plan(store, {command: ["one"]}, suite="time")
+    folder = begin_run(store, record(LATER, "warm-up", command), [])  # it has no lease, and this one is in no plan
+    (folder / "monitor.jsonl").touch()
+    now = seen(store)
+    assert (now.state, now.run and now.run.phase) == ("running", "command")
+    long_ago(folder / "monitor.jsonl", store.folder / INDEX_FILE)
+    assert seen(store).state == "interrupted"
+
+
+def test_run_that_serves_to_divide_a_batch_belongs_to_the_plan(store: Store) -> None:
+    save_plan(store, {on_devices(2, shares="measured"): ["one"]})
+    begin_run(store, record(LATER, "a pilot's", CELL), [[entered("train")]])
+    assert seen(store).run is not None
+
+
+def test_run_of_no_plan_belongs_to_none(store: Store) -> None:
+    save_plan(store, {CELL: ["one"]})
+    begin_run(store, record(LATER, "explain's", CELL), [[entered("train")]])
+    assert seen(store).run is None
+    assert [run.id for run in Observer(store).open_runs()] == [LATER]
+
+
+def test_time_left_is_that_of_earlier_runs_of_the_cell(store: Store) -> None:
+    slow = cell(batch_size=200)
+    save_plan(store, {CELL: ["one", "two"], slow: ["three"]})
+    save_run(store, record("20250101-000001-aaaaaa", "one"), [trained(10, 1.0)])  # 30 s
+    now = seen(store)
+    assert (now.done, now.wanted, now.left) == (1, 3, "1 min 00 s")  # two more, of one cell it is known
+    save_run(store, record("20250101-000002-bbbbbb", "three", slow), [trained(10, 1.0)], FAILED)
+    now = seen(store)
+    assert (now.done, now.failed, now.left) == (2, 1, "30 s")
+    assert [(run.status, run.said) for run in now.ended] == [
+        ("failed", "crash in train: killed by SIGSEGV"),
+        ("ok", "30 s"),
+    ]
+
+
+@pytest.mark.parametrize(("flag", "done"), [("", 2), (" --retry-failed", 1), (" --again", 0)])
+def test_older_runs_count_as_the_command_says(store: Store, flag: str, done: int) -> None:
+    save_run(store, record("20250101-000001-aaaaaa", "one"), [trained(10, 1.0)])
+    save_run(store, record("20250101-000002-bbbbbb", "two"), [trained(10, 1.0)], FAILED)
+    save_plan(store, {CELL: ["one", "two"]})
+    with store.transaction() as index:
+        index.execute("UPDATE plan SET command = command || ?", (flag,))
+    assert seen(store).done == done
+
+
+def test_plan_is_running_between_two_runs_if_who_began_it_lives(store: Store) -> None:
+    save_plan(store, {CELL: ["one"]})
+    long_ago(store.folder / INDEX_FILE)
+    assert seen(store).state == "interrupted"
+    with alone():
+        assert seen(store).state == "running"
+
+
+def test_plan_is_not_running_while_a_later_process_measures_something_else(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paceline.store.new_id", lambda: "20260101-000000-000000-aaaaaa")
+    save_plan(store, {CELL: ["one"]})
+    long_ago(store.folder / INDEX_FILE)
+    with subprocess.Popen(["sleep", "60"]) as other:
+        home().mkdir()
+        (home() / "measuring.lock").write_text(str(other.pid))
+        assert measurer_began() is not None
+        assert seen(store).state == "interrupted"
+        other.kill()
+        other.wait()
+        assert measurer_began() is None
+
+
+def test_disk_is_looked_at_twice_a_second_however_many_ask(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_plan(store, {CELL: ["one"]})
+    observer = Observer(store)
+    looks: list[float] = []
+    look = observer._runs.look
+
+    def counted() -> list[OpenRun]:
+        looks.append(time.monotonic())
+        return look()
+
+    monkeypatch.setattr(observer._runs, "look", counted)
+    plan = store.query("SELECT id FROM plan")[0]["id"]
+    for _ in range(50):
+        observer.progress(plan)
+    assert len(looks) == 1
+
+
+def test_plan_is_followed_from_start_to_end(paceline: CommandLine) -> None:
+    with serving(paceline.store) as served:
+        run = paceline.start(*SHORT)
+        wait_until(lambda: 'data-events="' in served.ask("/").text)
+        address = served.ask("/").text.partition('data-events="')[2].partition('"')[0]
+        page = served.ask(address.removesuffix("/events")).text
+        with served.events(address) as events:
+            told = list(events)
+        run.communicate(timeout=60)
+    assert "of 2 runs are done" in page
+    assert "The answer" not in page  # which would take a core from what is measured
+    assert [name for name, _ in told][-1] == "end"
+    assert {name for name, _ in told[:-1]} == {"progress"}
+    states = [state for _, state in told]
+    assert (states[-1]["state"], states[-1]["done"], states[-1]["wanted"]) == ("complete", 2, 2)
+    assert {state["state"] for state in states[:-1]} == {"running"}
+    assert {"train"} <= {state["run"]["phase"] for state in states if state["run"]}
+    assert [state["done"] for state in states] == sorted(state["done"] for state in states)
+    assert len(states) > 4
+
+
+def test_killed_run_is_interrupted_and_killed_server_harms_no_run(paceline: CommandLine) -> None:
+    with serving(paceline.store) as served:
+        run = paceline.start(*LONG)
+        wait_until(lambda: any(event.get("phase") == "train" for event in paceline.events()))
+        plan = next((paceline.store / "plans").glob("*.json")).stem
+        with served.events(f"/plans/{plan}/events") as events:
+            assert next(events)[1]["state"] == "running"
+            send(run.pid, signal.SIGKILL)
+            run.communicate()
+            state = next(state for _, state in events if state["state"] != "running")
+        assert state["state"] == "interrupted"
+        assert state["run"]["interrupted"]
+        assert "interrupted" in served.ask("/runs").text
+
+        again = paceline.start(*SHORT)
+        wait_until(lambda: len(list((paceline.store / "runs").glob("*"))) > 1)
+        served.process.kill()
+        again.communicate(timeout=60)
+    assert again.returncode == 0
+    assert paceline.rows()[0]["status"] == "ok"
+
+
+def test_reader_does_not_hold_up_a_writer(store: Store) -> None:
+    save_plan(store, {CELL: ["one"]})
+    with store.transaction() as writer:
+        writer.execute("UPDATE plan SET suite = 'changed'")
+        assert store.query("SELECT suite FROM plan")[0]["suite"] == "made"  # at once, as it was before
+    assert store.query("SELECT suite FROM plan")[0]["suite"] == "changed"
+
+
+def test_reader_undoes_what_a_killed_writer_left_half_done(store: Store) -> None:
+    save_plan(store, {CELL: ["one"]})
+    half = (
+        "import os, sqlite3, sys\n"
+        "index = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "index.execute('PRAGMA cache_size = 1')\n"  # so that pages reach the file before they are committed
+        "index.execute('BEGIN')\n"
+        "index.execute('UPDATE plan SET suite = ?', ('lost',))\n"
+        "index.executemany('INSERT INTO machine VALUES (?, ?)', ((str(n), 'x' * 999) for n in range(999)))\n"
+        "os._exit(9)\n"
+    )
+    subprocess.run([sys.executable, "-c", half, str(store.folder / INDEX_FILE)], check=False)
+    assert (store.folder / f"{INDEX_FILE}-journal").stat().st_size > 0
+    reader = Store(store.folder, read_only=True)
+    assert [tuple(row) for row in reader.query("SELECT suite FROM plan")] == [("made",)]
+    assert reader.query("SELECT * FROM machine") == []
+
+
+def test_index_of_another_version_is_not_made_anew_by_a_mere_reader(store: Store) -> None:
+    save_plan(store, {CELL: ["one"]})
+    with store.transaction() as index:
+        index.execute("PRAGMA user_version = 99")
+    before = (store.folder / INDEX_FILE).read_bytes()
+    with pytest.raises(UserError, match="is missing or of another version; `paceline index` makes it anew"):
+        Store(store.folder, read_only=True).query("SELECT * FROM plan")
+    assert (store.folder / INDEX_FILE).read_bytes() == before

@@ -1,0 +1,171 @@
+"""What `paceline serve` shows: plans, runs, logs, comparisons; and how it begins and ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from paceline.errors import UserError
+from paceline.metrics import table_rows
+from paceline.report.render import FORMATS
+from paceline.store import Store
+from paceline.web import logs
+from paceline.web.server import serve
+from tests.command_line import CommandLine
+from tests.made_runs import cell, save_plan
+from tests.made_site import ESCAPED, RUNS, Site, served_site
+from tests.served import serving
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with served_site(tmp_path_factory.mktemp("served") / "results") as started:
+        yield started
+
+
+def test_plans_are_listed_newest_first_with_what_became_of_their_cells(site: Site) -> None:
+    text = site.served.ask("/").text
+    assert text.index(site.newer) < text.index(site.plan)
+    older = text[text.index(site.plan) :]
+    for word in ("ok", "failed", "skipped"):
+        assert f'1 <span class="mark {word}">' in older
+    assert "2 of 2" in older
+
+
+def test_plan_shows_the_report_of_its_own_cells(site: Site) -> None:
+    older, newer = (site.served.ask(f"/plans/{plan}").text for plan in (site.plan, site.newer))
+    assert "500" in older  # 1000 images in 2 s
+    assert "1,000" in newer
+    assert ESCAPED in older
+    assert ESCAPED not in newer.replace(f"suite {ESCAPED}", "")
+
+
+def test_run_shows_events_versions_and_log(site: Site) -> None:
+    text = site.served.ask(f"/runs/{RUNS['good']}").text
+    for words in ("Imaginary 9000", "numpy", "2.4.6", "train", "500", "red", f"paceline replay {RUNS['good']}"):
+        assert words in text, words
+
+
+def test_failed_run_has_its_cause(site: Site) -> None:
+    assert "crash in train: killed by SIGSEGV" in site.served.ask(f"/runs/{RUNS['bad']}").text
+
+
+def test_runs_are_filtered(site: Site) -> None:
+    assert RUNS["bad"] not in site.served.ask("/runs?status=ok").text
+    assert RUNS["good"] not in site.served.ask("/runs?status=failed").text
+    assert RUNS["good"] in site.served.ask("/runs?framework=fake&devices=1xcpu").text
+
+
+@pytest.mark.parametrize(("form", "name"), [("csv", "csv"), ("json", "json"), ("md", "markdown")])
+def test_download_is_what_is_shown(site: Site, form: str, name: str) -> None:
+    answer = site.served.ask(f"/plans/{site.plan}/table.{form}?framework=fake")
+    rows = [row for row in table_rows(site.store, {"plan": site.plan}) if row.framework == "fake"]
+    assert answer.text == FORMATS[name](rows)
+    assert answer.headers["content-disposition"] == f'attachment; filename="paceline.{form}"'
+
+
+def test_two_plans_are_compared(site: Site) -> None:
+    query = f"?old=plan:{site.plan}&new=plan:{site.newer}&framework=fake"
+    assert "1 against 1 run can never show it" in site.served.ask(f"/compare{query}").text
+    found = json.loads(site.served.ask(f"/compare/table.json{query}").text)["cells"][0]
+    assert (found["old"], found["new"]) == ([500.0], [1000.0])
+    assert "cannot tell" in site.served.ask(f"/compare/table.csv{query}").text
+
+
+@pytest.mark.parametrize("path", ["/runs?page=0", "/?page=99999999999999", "/runs?page=-1", "/runs?page=x", "/?page=²"])
+def test_page_that_does_not_exist_is_the_nearest(site: Site, path: str) -> None:
+    assert site.served.ask(path.replace("²", "%C2%B2")).status == 200
+
+
+def test_log_is_plain_text_as_it_was_written(site: Site) -> None:
+    answer = site.served.ask(f"/runs/{RUNS['good']}/log")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.text.startswith("first\n\x1b[31m")
+
+
+def test_part_of_a_log(site: Site) -> None:
+    path = f"/runs/{RUNS['good']}/log"
+    size = int(site.served.ask(path).headers["content-length"])
+    part = site.served.ask(path, Range="bytes=1-3")
+    assert (part.status, part.text, part.headers["content-range"]) == (206, "irs", f"bytes 1-3/{size}")
+    assert site.served.ask(path, Range="bytes=-10").text == site.served.ask(f"{path}?tail=10").text == "</script>\n"
+    beyond = site.served.ask(path, Range=f"bytes={size}-")
+    assert (beyond.status, beyond.headers["content-range"]) == (416, f"bytes */{size}")
+
+
+def test_log_in_a_page_steers_nothing(site: Site) -> None:
+    text = site.served.ask(f"/runs/{RUNS['good']}").text
+    assert not any(sign in text for sign in "\x1b\x07")
+    assert "red �" in text
+
+
+def test_huge_log_is_read_in_windows(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_bytes(b"".join(b"%07d\n" % line for line in range(20_000)))  # 160,000 bytes
+    end = logs.window(path, None)
+    assert (end.start, end.end, end.later) == (160_000 - logs.WINDOW_BYTES, 160_000, None)
+    assert end.lines[-1] == "0019999"
+    middle = logs.window(path, end.earlier)
+    assert (middle.end, middle.later) == (end.start, end.start)
+    first = logs.window(path, 0)
+    assert (first.lines[0], first.earlier) == ("0000000", None)
+
+
+def test_progress_bar_is_lines_and_colours_are_gone() -> None:
+    text = "1 %\r2 %\r\n\x1b[1mdone\x1b[0m\tok \u202egpj.exe\n".encode()
+    assert logs.lines_of(text) == ("1 %", "2 %", "done    ok �gpj.exe")
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "words"),
+    [
+        ("127.0.0.1", 99999, "--port 99999: give a number from 0 to 65535"),
+        ("no.such.host.invalid", 0, "--host no.such.host.invalid: "),
+        ("192.0.2.1", 8640, "Cannot listen on 192.0.2.1 port 8640"),
+    ],
+)
+def test_place_that_cannot_be_listened_on_is_the_users_mistake(
+    tmp_path: Path, host: str, port: int, words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        serve(tmp_path, host, port, print)
+
+
+def test_taken_port_is_one_line_with_the_cure(paceline: CommandLine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        ended = paceline("serve", "--port", str(port))
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        f"paceline: Port {port} of 127.0.0.1 is taken; --port {port + 1} names another, 0 any free one.\n",
+    )
+
+
+def test_empty_store_is_served_and_stays_away(tmp_path: Path) -> None:
+    with serving(tmp_path / "none") as served:
+        assert "Nothing was measured yet" in served.ask("/").text
+        assert served.ask("/results").status == 400
+        assert served.ask("/runs").status == 200
+        assert served.ask("/compare").status == 200
+    assert not (tmp_path / "none").exists()
+
+
+def test_ctrl_c_ends_it_at_once_also_with_an_open_stream(site: Site, tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    save_plan(store, {cell(): ["never run"]})
+    plan = store.query("SELECT id FROM plan")[0]["id"]
+    with serving(store.folder) as served, served.events(f"/plans/{plan}/events") as events:
+        assert next(events)[1]["wanted"] == 1
+        began = time.monotonic()
+        served.process.send_signal(signal.SIGINT)
+        assert served.process.wait(timeout=10) == 0
+        assert time.monotonic() - began < 3
+        assert list(events) == []
+        assert served.process.stderr is not None
+        assert served.process.stderr.read() == ""
