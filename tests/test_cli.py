@@ -253,3 +253,13 @@ def test_scale_is_short_for_growing_sets(paceline: CommandLine) -> None:
     shown = paceline("plan", "cifar10-conv", "--framework", "fake", "--scale", "1,2,4", "--repeats", "1")
     assert shown.returncode == 0, shown.stderr
     assert [line.split()[2] for line in shown.stdout.splitlines()[:3]] == ["1xcpu", "2xcpu", "4xcpu"]
+
+
+def test_reader_that_has_seen_enough_is_no_error() -> None:
+    """As in `paceline list workloads | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "paceline", "list", "workloads"]
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, b"")

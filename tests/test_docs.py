@@ -1,4 +1,4 @@
-"""What README and docs say can be typed."""
+"""What README and docs say is there, can be typed, and is defined."""
 
 from __future__ import annotations
 
@@ -6,43 +6,128 @@ import re
 import shlex
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from paceline import reference
 from paceline.cli import app
 from paceline.commands import read_suite
 from paceline.frameworks import FOLDER
+from paceline.metrics import Row
+from paceline.plan import make_plan
+from paceline.report import beside, comparison, explanation
+from paceline.report.columns import RESOURCE_COLUMNS, accuracy_columns, speed_columns
+from paceline.report.commands import COMMAND_COLUMNS
+from paceline.report.layouts import long_rows, per_framework
+from paceline.resources import Noise
+from paceline.stats import Estimate
+from paceline.timing.rows import CommandRow
+from tests.documented import COMMANDS, PAGES, ROOT, inline_commands
+from tests.made_machines import machine
+from tests.made_rows import made_row
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = [
-    (page.name, line.split("#")[0].strip())
-    for page in PAGES
-    for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    for line in block.splitlines()
-    if line.startswith("paceline ") and "myframework" not in line
-]
+MADE_UP = {"myframework", "chainer", "cifar10-tiny"}  # the reader's own, and those of the plug-in
+KNOWN = reference.all_commands(app)
+FULL = made_row(test_accuracy=Estimate(0.7, 0.6, 0.8), target=0.7, wrapped_efficiency=0.9)  # has every column
+HEADINGS = {
+    "speed": [column.heading for column in speed_columns([FULL])],
+    "resources": [column.heading for column in RESOURCE_COLUMNS],
+    "accuracy": [column.heading for column in accuracy_columns([FULL])],
+    "commands": [column.heading for column in COMMAND_COLUMNS],
+    "compare": comparison.HEADINGS,
+    "explain": explanation.HEADINGS,
+    "published": beside.HEADINGS,
+    "long": long_rows.HEADINGS,
+    "transposed": list(per_framework.MEASURED),
+}
 
 
-def test_there_are_commands_to_check() -> None:
-    assert len(COMMANDS) > 5
+def words_of(line: str) -> list[str]:
+    return shlex.split(line)[1:]
 
 
-@pytest.mark.parametrize(("page", "command"), COMMANDS)
-def test_command_is_understood(page: str, command: str) -> None:
-    function, bound, _ = app.parse_args(shlex.split(command)[1:], exit_on_error=False, print_error=False)
-    words = shlex.split(command)[1:]
-    assert function.__name__ in (words[0].replace("list", "list_"), words[1])
-    if "choices" in bound.arguments:
-        read_suite(bound.arguments["what"], bound.arguments["choices"].settings())
+@pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("paceline ")])
+def test_command_is_understood_and_planned_as_it_is_written(line: str) -> None:
+    """On a machine with all that it may ask for."""
+    function, bound, _ = app.parse_args(words_of(line), exit_on_error=False, print_error=False)
+    assert function in [command.default_command for command in KNOWN.values()]
+    if "choices" in bound.arguments and not MADE_UP & set(re.split(r"[\s,]", line)):
+        suite = read_suite(bound.arguments["what"], bound.arguments["choices"].settings())
+        assert make_plan(suite, machine(cores=16, gpus=("Card",) * 16)).cells
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_in_sentences_have_the_flags_that_they_name(page: Path) -> None:
+    for words in inline_commands(page.read_text(encoding="utf-8")):
+        if words[0].isupper() or words[0].startswith("-"):  # COMMAND, or `paceline --help`
+            continue
+        command = KNOWN.get(" ".join(words[:2])) or KNOWN.get(words[0])
+        assert command, words
+        assert {word for word in words if word.startswith("--")} <= reference.flags_of(command) | {"--help"}, words
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_named_files_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+    for link in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
         assert (page.parent / link).exists(), link
     for name in re.findall(r"`((?:src|docs|tests|benchmarks|suites)/[\w./-]+)`", text):
         assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
+        text = (page.parent / target if target else page).read_text(encoding="utf-8")
+        headings = [re.sub(r"[^\w -]", "", line.lstrip("# ").lower()) for line in re.findall(r"^#+ .*", text, re.M)]
+        assert anchor in [heading.replace(" ", "-") for heading in headings], (target, anchor)
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    found, todo = set[Path](), [ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        found.add(page)
+        links = re.findall(r"\]\(([^)#:]+\.md)[^):]*\)", page.read_text(encoding="utf-8"))
+        todo += {(page.parent / link).resolve() for link in links} - found
+    assert set(PAGES) <= found
+
+
+def test_reference_of_commands_is_up_to_date() -> None:
+    written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert written == reference.page(), "`python -m paceline.reference > docs/cli.md` makes it anew"
+
+
+def test_reference_has_flags_defaults_and_choices() -> None:
+    page = reference.page()
+    assert "| `--framework` | Such as torch,jax,torch+compile; all stands for every one. | `torch,jax` |" in page
+    assert "| `--repeats` | Fresh processes per cell. | `5` |" in page
+    assert "One of images/s, seconds, memory, accuracy. | `images/s` |" in page
+    assert "paceline compare OLD NEW [flags]" in page
+    assert "## paceline data get" in page
+
+
+def defined(page: str) -> set[str]:
+    """What stands in the first column of any table, names joined by commas one by one."""
+    firsts = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return {name.strip("`* ") for first in firsts for name in (first, *first.split(", "))}
+
+
+@pytest.mark.parametrize("table", HEADINGS)
+def test_every_column_is_defined(table: str) -> None:
+    known = {re.sub(r" [\d.]+$", "", heading) for heading in HEADINGS[table]}  # s to 0.7
+    assert known - defined("method.md") == set()
+
+
+def test_every_field_of_the_json_form_is_defined() -> None:
+    fields = {field.name for kind in (Row, CommandRow, Noise) for field in msgspec.structs.fields(kind)}
+    assert fields - defined("fields.md") == set()
+
+
+def test_no_field_is_defined_that_is_not_there() -> None:
+    named = {name for name in defined("fields.md") if re.fullmatch(r"[a-z_]+", name)} - {"field"}
+    fields = {field.name for kind in (Row, CommandRow, Noise) for field in msgspec.structs.fields(kind)}
+    assert named - fields == set()
 
 
 @pytest.mark.parametrize("folder", [path for path in sorted(FOLDER.iterdir()) if (path / "framework.toml").exists()])

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from paceline.cell import Cell
-from paceline.cli import Choices
+from paceline.cli.choices import Choices
 from paceline.commands import read_suite
 from paceline.matrix import cells_of
 from paceline.metrics import Row

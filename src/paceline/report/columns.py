@@ -179,9 +179,21 @@ def accuracy_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
 def tables(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     """Rows that may be compared, under a title that says what they share."""
     ordered = list(rows)
-    titles = list(dict.fromkeys(title(row) for row in ordered))
-    ordered.sort(key=lambda row: titles.index(title(row)))
-    return [(name, list(group)) for name, group in groupby(ordered, key=title)]
+    name = titled(ordered)
+    places = {text: place for place, text in enumerate(dict.fromkeys(map(name, ordered)))}
+    ordered.sort(key=lambda row: places[name(row)])
+    return [(text, list(group)) for text, group in groupby(ordered, key=name)]
+
+
+def titled(rows: Sequence[Row], *, source: bool = True) -> Callable[[Row], str]:
+    """How rows are titled: also by their machine where there are several, since these are never compared in a table."""
+    several = len(machines(rows)) > 1
+    return lambda row: title(row, source=source) + (f", machine {row.machine}" if several and row.machine else "")
+
+
+def machines(rows: Iterable[Row]) -> dict[str, str]:
+    """What each is, by its id."""
+    return {row.machine: row.machine_description or "" for row in rows if row.machine}
 
 
 def title(row: Row, *, source: bool = True) -> str:

@@ -19,6 +19,7 @@ from paceline.report.columns import (
     RESOURCE_COLUMNS,
     Column,
     accuracy_columns,
+    machines,
     speed_columns,
     tables,
 )
@@ -57,9 +58,11 @@ def text(rows: list[Row], width: int | None = None) -> str:
 
 
 def footnotes(rows: list[Row]) -> list[str]:
-    """What the columns mean, for each kind of table that is there."""
+    """What the columns mean, for each kind of table that is there, and which machines there are if several."""
     kinds = {row.command is not None: COMMAND_FOOTNOTE if row.command else FOOTNOTE for row in rows}
-    return [kinds[kind] for kind in sorted(kinds)]
+    known = machines(rows)
+    several = [f"machine {name}: {what}." for name, what in known.items()] if len(known) > 1 else []
+    return [*several, *(kinds[kind] for kind in sorted(kinds))]
 
 
 def print_commands(rows: list[Row], console: Console) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from paceline.metrics import Row
 from paceline.outcome import printable
-from paceline.report.columns import NOTHING, title, where
+from paceline.report.columns import NOTHING, titled, where
 from paceline.report.commands import command_blocks
 from paceline.report.layouts.apart import told_apart
 from paceline.report.layouts.grid import Grid, grouped, speed, sureness
@@ -22,7 +22,7 @@ Labelled = list[tuple[str, Row]]  # the device set, with what else makes the pla
 
 def by_source(rows: Sequence[Row]) -> list[Grid]:
     """A table for each update: device sets down, frameworks across, and one value for each data source joined by /."""
-    return [_sources(name, group) for name, group in grouped(rows, lambda row: title(row, source=False)).items()]
+    return [_sources(name, group) for name, group in grouped(rows, titled(rows, source=False)).items()]
 
 
 def _sources(name: str, rows: list[Row]) -> Grid:
@@ -56,7 +56,7 @@ def _lines(labelled: Labelled, text: Callable[[dict[str, Row]], str]) -> tuple[t
 
 def matrix(rows: Sequence[Row]) -> list[Grid]:
     """Framework by device set: a table for time, one for memory, and below each cell's own block."""
-    return [grid for name, group in grouped(rows, title).items() for grid in _two_matrices(name, group)]
+    return [grid for name, group in grouped(rows, titled(rows)).items() for grid in _two_matrices(name, group)]
 
 
 def _two_matrices(name: str, rows: list[Row]) -> list[Grid]:

@@ -1,0 +1,1 @@
+"""Results that move between machines: whole, checked on the way in, and never half there."""

@@ -1,0 +1,196 @@
+"""Whether records are what they claim to be: of the right form, in agreement with each other, and fit to be shown."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from paceline.bundles.manifest import BundleError, decode, decode_versioned
+from paceline.cell import Cell
+from paceline.errors import UserError
+from paceline.events import EventFile
+from paceline.metrics import table_rows
+from paceline.monitor import FILE as MONITOR_FILE
+from paceline.monitor import read_samples
+from paceline.outcome import Outcome
+from paceline.records import FORMAT, OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord
+from paceline.report.render import text
+from paceline.store import Store
+from paceline.timing.process import REPORT_FILE, Report
+from paceline.timing.usage import FILE as USAGE_FILE
+from paceline.timing.usage import CommandUsage
+from paceline.verify import Verdict
+from paceline_worker.protocol import JOB_FILE
+
+KEY = re.compile(r"[\w-]{1,80}", re.ASCII)
+LAST_MOMENT = 2**33  # seconds since 1970: no run began after the year 2242
+TEXT_LENGTH = 2**16  # no name, command or variable is longer
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # a terminal would obey these
+UNFIT = (UserError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, sqlite3.Error, RecursionError)
+
+
+class KeptJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What jobs of all versions have."""
+
+    framework: str
+    mode: str
+    devices: tuple[str, ...]
+    shares: tuple[int, ...]
+    update: str
+    data: str
+    precision: str
+    seed: int
+    steps: int
+    warmup: int
+    graph: dict[str, Any]
+    recipe: dict[str, Any]
+
+
+def check_run(folder: Path) -> RunRecord:
+    """A finished run with all that it must have."""
+    name = folder.name
+    run = decode_versioned(_content(folder, RUN_FILE), RunRecord, FORMAT, f"{name}/{RUN_FILE}")
+    outcome = decode(_content(folder, OUTCOME_FILE), Outcome, f"{name}/{OUTCOME_FILE}")
+    for reason in (reason for reason, is_so in WRONG_RUN.items() if is_so(run, outcome, folder)):
+        raise BundleError(f"run {name} {reason}")
+    _check_texts(run, f"{name}/{RUN_FILE}")
+    _check_texts(msgspec.structs.replace(outcome, log_end=None), f"{name}/{OUTCOME_FILE}")  # that is shown escaped
+    _check_cell(run.cell, f"run {name}")
+    (_check_command if run.cell.command else _check_training)(run, outcome, folder)
+    _check_samples(folder)
+    return run
+
+
+WRONG_RUN: dict[str, Callable[[RunRecord, Outcome, Path], bool]] = {
+    "has another id inside than its folder": lambda run, _, folder: run.id != folder.name,
+    "has a key that is none": lambda run, *_: not KEY.fullmatch(run.key),
+    "began at no moment that there is": lambda run, *_: not 0 <= run.started < LAST_MOMENT,
+    "is neither ok nor failed": lambda _, outcome, __: outcome.status not in ("ok", "failed"),
+    "has a repeat below 0": lambda run, *_: run.repeat < 0,
+}
+
+
+def _content(folder: Path, file: str) -> bytes:
+    if not (folder / file).is_file():
+        raise BundleError(f"run {folder.name} has no {file}")
+    return (folder / file).read_bytes()
+
+
+def _check_texts(record: msgspec.Struct, where: str) -> None:
+    """Names and commands are printed as they are, so they must not steer a terminal."""
+    for found in _strings(msgspec.to_builtins(record)):
+        if len(found) > TEXT_LENGTH:
+            raise BundleError(f"{where} has a text of {len(found):,} letters, more than {TEXT_LENGTH:,}")
+        if STEERING.search(found):
+            raise BundleError(f"{where} has control characters in {found[:60]!a}")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for item in value.items() for part in item for text in _strings(part))
+    elif isinstance(value, Sequence):
+        yield from (text for part in value for text in _strings(part))
+
+
+def _check_cell(cell: Cell, where: str) -> None:
+    try:
+        devices = cell.device_set
+    except UserError as error:
+        raise BundleError(f"{where}: {error}") from None
+    if len(cell.cores) != devices.count or not all(cell.cores):
+        raise BundleError(f"{where}: {cell.devices} has cores for {len(cell.cores)} devices")
+
+
+def _check_training(run: RunRecord, outcome: Outcome, folder: Path) -> None:
+    """Its job is that of its cell, and what its ranks wrote are events; a run may have failed because they are not."""
+    job = decode(_content(folder, JOB_FILE), KeptJob, f"{folder.name}/{JOB_FILE}")
+    cell, name = run.cell, f"{job.framework}+{job.mode}" if job.mode else job.framework
+    told = (name, job.devices, job.update, job.data, job.precision, job.steps, job.warmup, job.seed)
+    seed = (cell.seed + run.repeat) % 2**32
+    cells = (cell.framework, cell.device_set.devices, cell.update, cell.data, cell.precision, cell.steps, cell.warmup)
+    if told != (*cells, seed) or sum(job.shares) != cell.batch_size:
+        raise BundleError(f"run {folder.name} had another job than its cell says")
+    files = [EventFile(path) for path in folder.glob("events-*.jsonl")]
+    for file in files:
+        file.read_on()
+        if outcome.status == "ok" and file.rubbish:
+            raise BundleError(f"{folder.name}/{file.path.name} has a line that is no event: {file.rubbish[0][:60]!r}")
+    if outcome.status == "ok" and not files:
+        raise BundleError(f"run {folder.name} is ok, but has no events")
+
+
+def _check_command(run: RunRecord, outcome: Outcome, folder: Path) -> None:
+    usage, report = folder / USAGE_FILE, folder / REPORT_FILE
+    if outcome.status == "ok" or usage.exists():
+        found = decode(_content(folder, USAGE_FILE), CommandUsage, f"{folder.name}/{USAGE_FILE}").found
+        if run.cell.command and len(found) != len(run.cell.command.metrics):
+            raise BundleError(f"{folder.name}/{USAGE_FILE} has other metrics than its command")
+    if report.exists():
+        decode(report.read_bytes(), Report, f"{folder.name}/{REPORT_FILE}")
+
+
+def _check_samples(folder: Path) -> None:
+    try:
+        read_samples(folder)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BundleError(f"{folder.name}/{MONITOR_FILE}: {str(error).replace('`', '')}") from None
+
+
+def check_plan(content: bytes, plan_id: str) -> PlanRecord:
+    where = f"plan {plan_id}"
+    plan = decode_versioned(content, PlanRecord, FORMAT, where)
+    if plan.id != plan_id:
+        raise BundleError(f"{where} has another id inside")
+    if not len(plan.cells) == len(plan.reasons) == len(plan.keys):
+        raise BundleError(f"{where} has {len(plan.cells)} cells, {len(plan.reasons)} reasons and {len(plan.keys)} keys")
+    if not all(KEY.fullmatch(key) for keys in plan.keys for key in keys):
+        raise BundleError(f"{where} has a key that is none")
+    _check_texts(plan, where)
+    for cell in plan.cells:
+        _check_cell(cell, where)
+    return plan
+
+
+def check_certificate(content: bytes, name: str, runs: Iterable[RunRecord]) -> Verdict:
+    """A verdict about something that is in the bundle."""
+    verdict = decode(content, Verdict, name)
+    _check_texts(verdict, name)
+    if not any(concerns(verdict, run) for run in runs):
+        raise BundleError(f"{name} is about none of its runs")
+    return verdict
+
+
+def concerns(verdict: Verdict, run: RunRecord) -> bool:
+    about = verdict.workload, verdict.framework, verdict.fingerprint, verdict.machine
+    return about == (run.cell.workload, run.cell.framework, run.fingerprint, run.machine.id)
+
+
+def check_agreement(plans: Iterable[PlanRecord], runs: Iterable[RunRecord]) -> None:
+    """A key stands for one cell on one machine, in runs and in plans; else numbers would come into wrong places."""
+    measured: dict[str, RunRecord] = {}
+    for run in runs:
+        first = measured.setdefault(run.key, run)
+        if (first.cell, first.repeat, first.machine.id) != (run.cell, run.repeat, run.machine.id):
+            raise BundleError(f"runs {first.id} and {run.id} have one key, but measured different things")
+    for plan in plans:
+        for cell, keys in zip(plan.cells, plan.keys, strict=True):
+            for key in keys:
+                if key in measured and measured[key].cell != cell:
+                    raise BundleError(f"plan {plan.id} has run {measured[key].id} in the place of another cell")
+
+
+def rehearse(folder: Path) -> None:
+    """Index and show everything in a place of its own: what cannot be shown would spoil every table of the store."""
+    try:
+        store = Store(folder)
+        store.rebuild()
+        text(table_rows(store, {}, everything=True), width=120)
+    except UNFIT as error:
+        raise BundleError(f"its results cannot be shown: {type(error).__name__}: {error}") from None

@@ -1,0 +1,78 @@
+"""What a bundle is: a zip of records, and a list of them with the size and checksum of each."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TypeVar
+
+import msgspec
+
+from paceline.errors import UserError
+
+FORMAT = 1
+MANIFEST_FILE = "manifest.json"
+
+# Limits keep a hostile bundle from filling memory or disk. `export` keeps to them as well.
+FILE_BYTES = 2**28  # a log of 256 MiB is a progress bar that ran for days
+TOTAL_BYTES = 2**32  # 5,000 runs have about 100 MB, and logs may be long
+FILES = 200_000  # 5,000 runs of 16 ranks have 110,000
+MANIFEST_BYTES = 2**26  # so many entries of 150 bytes each, twice over
+DIRECTORY_BYTES = 2**26  # likewise for the zip's own list, which is read as a whole before anything can be checked
+
+ID = r"\d{8}-\d{6}(?:-[0-9a-f]{6}){1,2}"  # of a run or plan; the first ones had no random part
+RUN_FILES = r"(?:run|outcome|job|usage|waiter)\.json|log\.txt|monitor\.jsonl|events-(?:0|[1-9]\d{0,3})\.jsonl"
+NAME = re.compile(
+    rf"runs/(?P<run>{ID})/(?:{RUN_FILES})|plans/{ID}\.json|verified/[\w+-][\w.+-]{{0,150}}\.json", re.ASCII
+)
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+
+
+class BundleError(UserError):
+    """Why a bundle is not taken."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that is in a bundle beside this list itself."""
+
+    format: int = FORMAT
+    paceline_version: str
+    files: tuple[Entry, ...]
+
+
+class Versioned(msgspec.Struct, frozen=True):
+    """All that is asked of a record before its version is known."""
+
+    format: int
+
+
+def entry(name: str, content: bytes) -> Entry:
+    return Entry(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+
+def digest(manifest: bytes) -> str:
+    """Names the whole content, since the list has the checksum of everything."""
+    return hashlib.sha256(manifest).hexdigest()[:16]
+
+
+def decode(content: bytes, kind: type[Record], where: str) -> Record:
+    """A record of this kind, or why it is none."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BundleError(f"{where}: {str(error).replace('`', '')}") from None
+
+
+def decode_versioned(content: bytes, kind: type[Record], version: int, where: str) -> Record:
+    """A record of this kind in the format that this Paceline reads."""
+    found = decode(content, Versioned, where).format
+    if found != version:
+        raise BundleError(f"{where} has format {found}, this Paceline reads {version}: use the version that wrote it")
+    return decode(content, kind, where)

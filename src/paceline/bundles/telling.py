@@ -1,0 +1,45 @@
+"""What is said about a bundle that was written or taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from paceline.bundles.reading import Taken
+from paceline.bundles.writing import Written
+from paceline.machine import Machine
+
+
+def written(found: Written, path: Path) -> str:
+    return "\n".join(_about_written(found, path))
+
+
+def _about_written(found: Written, path: Path) -> Iterator[str]:
+    what = _listed(("run", found.runs), ("plan", found.plans), ("proof", found.certificates))
+    yield f"{path}: {what}, {found.bytes:,} bytes, content {found.digest}"
+    yield from _machines(found.machines)
+    if found.doubtful:
+        yield f"A command in it has {', '.join(found.doubtful)}: whoever gets the bundle can read what stands there."
+
+
+def taken(found: Taken, path: Path) -> str:
+    return "\n".join(_about_taken(found, path))
+
+
+def _about_taken(found: Taken, path: Path) -> Iterator[str]:
+    what = _listed(("run", found.runs), ("plan", found.plans), ("proof", found.certificates))
+    before = f", and {_listed(('run', found.runs_before))} here already, the same" if found.runs_before else ""
+    yield f"{path}: {what} new{before}; content {found.digest}"
+    yield from _machines(found.machines)
+    yield from (f"paceline show --suite {suite}" for suite in found.suites)
+
+
+def _listed(*counted: tuple[str, int]) -> str:
+    """`12 runs, 1 plan`; the first also if there is none."""
+    first, *others = counted
+    shown = [first, *(pair for pair in others if pair[1])]
+    return ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in shown)
+
+
+def _machines(machines: Iterable[Machine]) -> Iterator[str]:
+    yield from (f"measured on {one.host} (machine {one.id}): {one.description}" for one in machines)

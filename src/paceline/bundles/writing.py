@@ -1,0 +1,146 @@
+"""Writes a bundle: results of a store as one file, the same bytes for the same results."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from paceline import certificates
+from paceline.bundles import archive
+from paceline.bundles.checking import check_agreement, check_plan, check_run
+from paceline.bundles.manifest import (
+    FILE_BYTES,
+    FILES,
+    MANIFEST_FILE,
+    NAME,
+    TOTAL_BYTES,
+    BundleError,
+    Entry,
+    Manifest,
+    digest,
+    entry,
+)
+from paceline.bundles.selecting import Choice, Selection, proofs, select
+from paceline.errors import UserError
+from paceline.machine import Machine
+from paceline.records import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, SECRET, RunRecord
+from paceline.store import Store
+from paceline.whole_files import check_place, replacing
+
+FLAG = re.compile(r"-{1,2}[\w-]+")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a bundle holds."""
+
+    runs: int
+    plans: int
+    certificates: int
+    machines: tuple[Machine, ...]
+    bytes: int
+    digest: str
+    doubtful: tuple[str, ...]  # flags of commands that may have a secret beside them
+
+
+def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
+    """Check everything as if it came from elsewhere, then write it whole or not at all."""
+    check_place(path, "bundle.zip")
+    selection = select(store, choice)
+    runs = _checked(selection)
+    proven = proofs(store, runs)
+    with replacing(path) as scratch:
+        manifest = _write(scratch, _files(selection, proven))
+        written = scratch.stat().st_size
+    return Written(
+        runs=len(runs),
+        plans=len(selection.plans),
+        certificates=len(proven),
+        machines=tuple({run.machine.id: run.machine for run in runs}.values()),
+        bytes=written,
+        digest=digest(manifest),
+        doubtful=tuple(_doubtful_flags(runs)),
+    )
+
+
+def _checked(selection: Selection) -> list[RunRecord]:
+    """What `import` would refuse is refused here, where it can be put right."""
+    try:
+        _check_names(selection)
+        runs = [check_run(folder) for folder in selection.runs]
+        plans = [check_plan(content, plan_id) for plan_id, content in selection.plans.items()]
+        check_agreement(plans, runs)
+    except BundleError as reason:
+        raise UserError(f"Cannot export this: {reason}; nothing was written.") from None
+    for run in runs:
+        for name in filter(SECRET.search, run.environment):
+            raise UserError(
+                f"Run {run.id} has kept the variable {name}, which may be a secret; "
+                "take it out of the run's run.json to export the run."
+            )
+    return runs
+
+
+def _check_names(selection: Selection) -> None:
+    """A bundle has only names of the form that Paceline gives."""
+    runs = [f"{RUN_FOLDER}/{folder.name}/{RUN_FILE}" for folder in selection.runs]
+    for name in (*runs, *map(_plan_name, selection.plans)):
+        if not NAME.fullmatch(name):
+            raise BundleError(f"{name} has a name that Paceline did not give it")
+
+
+def _plan_name(plan_id: str) -> str:
+    return f"{PLAN_FOLDER}/{plan_id}.json"
+
+
+def _files(selection: Selection, proven: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Names in the bundle and contents, in order of the names."""
+    for plan_id, content in sorted(selection.plans.items()):
+        yield _plan_name(plan_id), content
+    for folder in sorted(selection.runs):
+        names = {f"{RUN_FOLDER}/{folder.name}/{path.name}": path for path in folder.iterdir()}
+        for name, path in sorted(names.items()):
+            if (
+                NAME.fullmatch(name) and path.is_file() and not path.is_symlink()
+            ):  # a framework may have left files of its own
+                yield name, _content(path)
+    for name, content in sorted(proven.items()):
+        yield f"{certificates.FOLDER}/{name}.json", content
+
+
+def _content(path: Path) -> bytes:
+    size = path.stat().st_size
+    if size > FILE_BYTES:
+        raise UserError(f"{path} has {size:,} bytes, more than the {FILE_BYTES:,} that a bundle takes of one file.")
+    return path.read_bytes()
+
+
+def _write(path: Path, files: Iterator[tuple[str, bytes]]) -> bytes:
+    """The zip, and last in it the list of all files, which is returned."""
+    entries: list[Entry] = []
+    total = 0
+    with zipfile.ZipFile(path, "w") as bundle:
+        for name, content in files:
+            archive.add(bundle, name, content)
+            entries.append(entry(name, content))
+            total += len(content)
+            if total > TOTAL_BYTES or len(entries) >= FILES:
+                raise UserError(
+                    f"These results have more than {TOTAL_BYTES:,} bytes or {FILES:,} files; export them in parts."
+                )
+        manifest = Manifest(paceline_version=version("paceline"), files=tuple(entries))
+        listed = msgspec.json.format(msgspec.json.encode(manifest))
+        archive.add(bundle, MANIFEST_FILE, listed)
+    return listed
+
+
+def _doubtful_flags(runs: Sequence[RunRecord]) -> Iterator[str]:
+    words = (word for run in runs if run.cell.command for word in run.cell.command.arguments)
+    flags = (found[0] for word in words if (found := FLAG.match(word)))
+    yield from dict.fromkeys(filter(SECRET.search, flags))

@@ -1,0 +1,192 @@
+"""Runs a recorded job once more, from its record and not from today's defaults, and compares the two."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from paceline import datasets, environments
+from paceline.bundles.reading import came_from_elsewhere
+from paceline.cell import Cell
+from paceline.datasets.known import known
+from paceline.datasets.prepared import folder_of
+from paceline.devices import check_present
+from paceline.display import Progress
+from paceline.errors import UserError
+from paceline.frameworks import find
+from paceline.indexing import read_run
+from paceline.machine import Machine, this_machine
+from paceline.outcome import printable
+from paceline.plan import Plan, Run, make_job, reason_to_skip
+from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RunRecord
+from paceline.replay_results import Replay, set_side_by_side
+from paceline.runner import Tools, alone, run_folder, train
+from paceline.store import Store, new_id
+from paceline.suite import Suite
+from paceline.timing import measuring as timing
+from paceline_worker.protocol import Job
+
+SUITE = "replay"  # under which `show --suite` finds the newest
+COMMAND_SECONDS, TRAINING_SECONDS = 86400.0, 1800.0  # after which a run is ended, if its plan is not known
+PLAN_OF_KEY = "SELECT plan_id, position FROM plan_run WHERE key = ? ORDER BY plan_id DESC LIMIT 1"
+# The newest run of every other key of a cell.
+SIBLINGS = """
+SELECT MAX(run.id) AS id FROM run JOIN plan_run USING (key)
+WHERE plan_id = ? AND position = ? AND key != ? GROUP BY key ORDER BY 1
+"""
+
+
+@dataclass(frozen=True)
+class Original:
+    """A run as it was recorded."""
+
+    folder: Path
+    record: RunRecord
+
+    @property
+    def job(self) -> Job:
+        """What its worker was told; made anew from its cell where the record is too old to tell all of it."""
+        try:
+            return Job.read(self.folder)
+        except (KeyError, TypeError):
+            return make_job(Run(self.record.cell, self.record.repeat, self.record.key, TRAINING_SECONDS))
+
+
+def replay(text: str, repeats: int, store: Store, *, trust: bool = False) -> Replay:
+    """Measure the same again on this machine, as a plan of its own; old results stay what they are."""
+    if repeats < 1:
+        raise UserError("--repeats is a whole number from 1 up.")
+    machine, original = this_machine(), _read(store, text)
+    record = original.record
+    _check_possible(record, machine)
+    if record.cell.command:
+        _check_command(record, store, machine, trust=trust)
+    plan = _plan(record, repeats, _timeout(store, record), machine)
+    with alone():
+        store.save_plan(plan, shlex.join(["paceline", "replay", record.id, "--repeats", str(repeats)]))
+        (_time if record.cell.command else _train_again)(original, plan, store, machine)
+    return set_side_by_side(store, _old_runs(store, record, repeats), _new_runs(store, plan))
+
+
+def _read(store: Store, text: str) -> Original:
+    folder = store.find_run(text)
+    if not (folder / OUTCOME_FILE).exists():
+        raise UserError(f"Run {folder.name} has not come to an end, so there is nothing to compare with.")
+    return Original(folder, read_run(folder))
+
+
+def _check_possible(record: RunRecord, machine: Machine) -> None:
+    """Devices, framework and data must be here; nothing is installed on the way."""
+    cell = record.cell
+    check_present(cell.device_set, machine)
+    if cell.command:
+        return
+    framework = find(cell.framework).framework
+    if reason := environments.hindrance(framework) or reason_to_skip(cell):
+        raise UserError(f"Cannot replay run {record.id}: {reason}.")
+    if not environments.installed(framework):
+        raise UserError(f"{framework.name} is not installed; `paceline install {framework.name}` installs it.")
+    if cell.input and not datasets.find(cell.data):
+        raise UserError(f"{cell.data} is not on this machine; `paceline data get {cell.data}` fetches it.")
+
+
+def _check_command(record: RunRecord, store: Store, machine: Machine, *, trust: bool) -> None:
+    """What somebody else typed is not run without a word, and its folder must be here."""
+    line, folder = printable(str(record.cell.command)), record.cell.command.folder if record.cell.command else ""
+    if not trust and (record.machine.id != machine.id or came_from_elsewhere(store, record.id)):
+        raise UserError(f"Run {record.id} is a command from elsewhere; read it and add --trust to run it here: {line}")
+    if not Path(folder).is_dir():
+        raise UserError(f"The folder {folder}, in which the command ran, is not here.")
+
+
+def _plan(record: RunRecord, repeats: int, timeout: float, machine: Machine) -> Plan:
+    """The same repeat first, whose seed is the same, then others of the cell."""
+    cell = msgspec.structs.replace(record.cell, cores=cores_here(record.cell, machine))
+    numbers = [record.repeat, *(number for number in range(repeats) if number != record.repeat)][:repeats]
+    suite = Suite(
+        name=SUITE,
+        workload=(cell.workload,),
+        framework=(cell.framework,),
+        devices=(cell.devices,),
+        repeats=repeats,
+        timeout=timeout,
+    )
+    # A key of its own, so that tables with the old run keep it and no later `run` takes this one for done.
+    name, moment = hashlib.sha256(msgspec.json.encode(cell, order="sorted")).hexdigest()[:16], new_id()
+    runs = tuple(Run(cell, number, f"{name}-{moment}-{number}", timeout) for number in numbers)
+    return Plan(suite, (cell,), (), runs)
+
+
+def cores_here(cell: Cell, machine: Machine) -> tuple[tuple[int, ...], ...]:
+    """The recorded cores, or as many others where this machine has not these; shared ones stay shared."""
+    wanted = sorted({core for device in cell.cores for core in device})
+    if set(wanted) <= set(machine.cores):
+        return cell.cores
+    if len(wanted) > len(machine.cores):
+        raise UserError(f"It ran on {len(wanted)} cores, and this machine has {len(machine.cores)}.")
+    others = dict(zip(wanted, machine.cores, strict=False))
+    return tuple(tuple(others[core] for core in device) for device in cell.cores)
+
+
+def _timeout(store: Store, record: RunRecord) -> float:
+    """That of its plan, if one is known."""
+    usual = COMMAND_SECONDS if record.cell.command else TRAINING_SECONDS
+    for row in store.query(PLAN_OF_KEY, record.key):
+        settings = json.loads((store.folder / PLAN_FOLDER / f"{row['plan_id']}.json").read_bytes())["settings"]
+        return float(settings.get("timeout", usual))
+    return usual
+
+
+def _time(_: Original, plan: Plan, store: Store, machine: Machine) -> None:
+    say = partial(Console(stderr=True).print, markup=False, highlight=False, soft_wrap=True)
+    timing.measure(plan, 0, timing.Bench(store, machine, say, echo=False))
+
+
+def _train_again(original: Original, plan: Plan, store: Store, machine: Machine) -> None:
+    with Progress(Console(stderr=True), list(plan.runs), store.seconds_of) as progress:
+        tools = Tools(store, machine, progress)
+        for run in plan.runs:
+            _execute(run, _job(original, run), tools)
+
+
+def _job(original: Original, run: Run) -> Job:
+    """As recorded, but for the seed of another repeat and the places of cores and images on this machine."""
+    job = original.job
+    return replace(
+        job,
+        seed=(job.seed - original.record.repeat + run.repeat) % 2**32,
+        cores=run.cell.cores,
+        dataset=str(folder_of(known(run.cell.data))) if run.cell.input else "",
+        task="train",
+        given="",
+    )
+
+
+def _execute(run: Run, job: Job, tools: Tools) -> None:
+    """As `runner.execute`, with a job that is known already."""
+    environment = environments.ensure(find(run.cell.framework).framework, tools.display.say)
+    tools.display.begin(run)
+    with run_folder(run, job, environment, tools) as (folder, starts):
+        outcome = train(run, starts, folder, tools)
+        tools.store.finish_run(folder, outcome)
+    tools.display.end(run, folder.name, outcome)
+
+
+def _old_runs(store: Store, record: RunRecord, repeats: int) -> list[str]:
+    """The run itself; where several are measured, also the others of its cell."""
+    siblings: list[str] = []
+    for plan in store.query(PLAN_OF_KEY, record.key) if repeats > 1 else ():
+        siblings += [row["id"] for row in store.query(SIBLINGS, plan["plan_id"], plan["position"], record.key)]
+    return [record.id, *siblings]
+
+
+def _new_runs(store: Store, plan: Plan) -> list[str]:
+    found = (store.newest(run.key) for run in plan.runs)
+    return [row["id"] for row in found if row is not None]

@@ -1,0 +1,120 @@
+"""Stores and bundles made by hand, and bundles that somebody has tampered with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from paceline import certificates
+from paceline.bundles.archive import add
+from paceline.bundles.manifest import MANIFEST_FILE
+from paceline.cell import Cell
+from paceline.events import AnyEvent
+from paceline.machine import Machine
+from paceline.outcome import Outcome
+from paceline.plan import Run, make_job
+from paceline.records import RunRecord
+from paceline.store import Store
+from paceline.verify import Verdict
+from paceline.worker import LOG_FILE
+from paceline_worker.protocol import event_file
+from tests.made_events import block, entered, failed, finished, write
+from tests.made_machines import machine
+from tests.made_runs import CELL, FAILED, OK, cell, record, save_plan
+
+Files = dict[str, bytes]
+FIRST, SECOND, BROKEN = "20250101-000001-aaaaaa", "20250101-000002-bbbbbb", "20250101-000003-cccccc"
+FAILING = cell(framework="fake+fail")
+TRAINED: list[AnyEvent] = [entered("start"), block("train", 2.0, 100), block("train", 2.0, 100), finished()]
+
+
+def elsewhere(host: str = "elsewhere") -> Machine:
+    return msgspec.structs.replace(machine(), host=host)
+
+
+def save(store: Store, of: RunRecord, outcome: Outcome = OK, log: str = "it went well\n") -> Path:
+    """A whole run, with the job that its cell has."""
+    folder = store.create_run(of, make_job(Run(of.cell, of.repeat, of.key, 60.0)))
+    events = TRAINED if outcome.status == "ok" else [entered("start"), failed("ValueError", "no")]
+    write(event_file(folder, 0), *events)
+    (folder / LOG_FILE).write_text(log)
+    (folder / "lease").write_text("")
+    store.finish_run(folder, outcome)
+    return folder
+
+
+def of_machine(run_id: str, key: str, on: Machine, of: Cell = CELL, repeat: int = 0) -> RunRecord:
+    return msgspec.structs.replace(record(run_id, key, of, repeat=repeat), machine=on)
+
+
+def filled(folder: Path) -> Store:
+    """A plan with a cell of two runs, one that failed and one that was skipped; and a proof."""
+    store = Store(folder)
+    skips = {cell(precision="bfloat16"): "fake has no bfloat16, only float32"}
+    save_plan(store, {CELL: ["one", "two"], FAILING: ["three"]}, skips=skips)
+    save(store, of_machine(FIRST, "one", elsewhere()))
+    save(store, of_machine(SECOND, "two", elsewhere(), repeat=1))
+    save(store, of_machine(BROKEN, "three", elsewhere(), FAILING), FAILED)
+    certificates.save(store.folder, verdict())
+    return store
+
+
+def verdict(*, on: Machine | None = None, equal: bool = True) -> Verdict:
+    return Verdict(
+        workload="cifar10-conv",
+        framework="fake",
+        devices="1xcpu",
+        version="2.4.6",
+        fingerprint="f00d",
+        worker_code="c0de",
+        machine=(on or elsewhere()).id,
+        equal=equal,
+        findings=(),
+        failure=None,
+    )
+
+
+def read(bundle: Path) -> Files:
+    with zipfile.ZipFile(bundle) as packed:
+        return {name: packed.read(name) for name in packed.namelist()}
+
+
+def pack(files: Files, bundle: Path) -> Path:
+    with zipfile.ZipFile(bundle, "w") as packed:
+        for name, content in files.items():
+            add(packed, name, content)
+    return bundle
+
+
+def with_true_list(files: Files) -> Files:
+    """As a careful forger would leave it: sizes and checksums are right again."""
+    listed = [
+        {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in files.items()
+        if name != MANIFEST_FILE
+    ]
+    manifest = {**json.loads(files[MANIFEST_FILE]), "files": listed}
+    return {**files, MANIFEST_FILE: json.dumps(manifest).encode()}
+
+
+def edited(name: str, change: Callable[[Any], None]) -> Callable[[Files], Files]:
+    """The bundle with a change in one of its JSON files."""
+
+    def apply(files: Files) -> Files:
+        value = json.loads(files[name])
+        change(value)
+        return {**files, name: json.dumps(value).encode()}
+
+    return apply
+
+
+def tree(folder: Path) -> dict[str, bytes | None]:
+    """Everything below a folder with its content; the index is left out, since it can be made anew."""
+    found = {str(path.relative_to(folder)): path for path in folder.rglob("*") if "index.sqlite" not in path.name}
+    return {name: path.read_bytes() if path.is_file() else None for name, path in found.items()}

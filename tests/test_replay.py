@@ -1,0 +1,217 @@
+"""`paceline replay`: the same job from its record, next to what was recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from paceline.bundles.reading import import_bundle
+from paceline.bundles.selecting import Choice
+from paceline.bundles.writing import export_bundle
+from paceline.errors import UserError
+from paceline.replay_results import compare_losses, differences, rounding
+from paceline.replaying import cores_here, replay
+from paceline.store import Store
+from tests.command_line import CommandLine
+from tests.made_bundles import elsewhere
+from tests.made_machines import machine
+from tests.made_runs import CELL, cell, on_devices, record
+
+SHORT = ("--framework", "fake", "--steps", "20", "--warmup", "2")
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with one cell of two runs; each test has a copy."""
+    store = tmp_path_factory.mktemp("once") / "store"
+    ran = CommandLine(store)("run", "cifar10-conv", *SHORT, "--repeats", "2", "--seed", "7")
+    assert ran.returncode == 0, ran.stderr
+    return store
+
+
+@pytest.fixture
+def measured(once: Path, paceline: CommandLine) -> CommandLine:
+    shutil.copytree(once, paceline.store)
+    return paceline
+
+
+def runs(store: CommandLine) -> list[Path]:
+    return sorted(path.parent for path in store.outcomes())
+
+
+def job(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
+    return found
+
+
+def test_run_is_repeated_from_its_record_and_compared(measured: CommandLine) -> None:
+    old = runs(measured)[1]
+    changed = job(old)
+    changed["recipe"]["momentum"] = 0.123  # no default of today
+    (old / "job.json").write_text(json.dumps(changed))
+    before = measured.rows()
+    again = measured("replay", old.name)
+    assert again.returncode == 0, again.stderr
+    new = runs(measured)[2]
+    assert job(new) == changed
+    assert f"cifar10-conv fake 1xcpu fake:device batch 128: run {old.name} and again as run {new.name}" in again.stdout
+    assert "cannot tell: a single run each" in again.stdout
+    assert "the losses of all 20 steps are equal, bit by bit" in again.stdout
+    assert "versions, machine and measuring code are the same" in again.stdout
+    plans = sorted(measured.store.glob("plans/*.json"))
+    assert json.loads(plans[1].read_bytes())["suite"] == "replay"
+    assert {run_id for row in measured.rows("--suite", "replay") for run_id in row["runs"]} == {new.name}
+    assert [row["runs"] for row in before] == [[folder.name for folder in sorted(runs(measured)[:2], key=repeat)]]
+    assert newest_of_key(measured, old) == old.name  # the old table keeps its own run
+
+
+def repeat(folder: Path) -> int:
+    return int(json.loads((folder / "run.json").read_bytes())["repeat"])
+
+
+def newest_of_key(store: CommandLine, folder: Path) -> str:
+    found = Store(store.store).newest(json.loads((folder / "run.json").read_bytes())["key"])
+    assert found is not None
+    return str(found["id"])
+
+
+def test_several_repeats_are_held_against_all_runs_of_the_cell(measured: CommandLine) -> None:
+    again = measured("replay", runs(measured)[0].name, "--repeats", "3", "--format", "json")
+    assert again.returncode == 0, again.stderr
+    found = json.loads(again.stdout)
+    assert (len(found["old_runs"]), len(found["new_runs"])) == (2, 3)
+    assert sorted(job(folder)["seed"] for folder in runs(measured)[2:]) == [7, 8, 9]
+    (speed,) = [line for line in found["lines"] if line["name"] == "images/s"]
+    assert speed["verdict"] == "cannot tell"
+    assert speed["reason"] == "2 against 3 runs can never show it; 4 against 4 can"
+    assert speed["ratio"]["low"] <= speed["ratio"]["median"] <= speed["ratio"]["high"]
+
+
+def test_replayed_run_that_fails_is_told_with_its_cause(paceline: CommandLine) -> None:
+    flags = ("--framework", "fake+fail", "--steps", "20", "--warmup", "2", "--repeats", "1")
+    assert paceline("run", "cifar10-conv", *flags).returncode == 2
+    again = paceline("replay", runs(paceline)[0].name)
+    assert again.returncode == 2
+    new = runs(paceline)[1].name
+    cause = "error in train: RuntimeError: the fake framework was told to fail"
+    said = " ".join(again.stdout.split())
+    assert f"new: {new} failed: {cause} (paceline log {new})" in said, again.stdout
+
+
+def test_command_is_measured_again(paceline: CommandLine, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "print('Speed: 50')"]
+    words = paceline.arguments("time", "--repeats", "1", "--name", "mine", "--metric", "images/s=Speed: ([0-9]+)")
+    subprocess.run([*words, "--", *command], check=True, capture_output=True, cwd=tmp_path)
+    again = paceline("replay", runs(paceline)[0].name, "--format", "json")
+    assert again.returncode == 0, again.stderr
+    lines = {line["name"]: line for line in json.loads(again.stdout)["lines"]}
+    assert (lines["images/s"]["old"], lines["images/s"]["new"]) == ([50.0], [50.0])
+    assert {"s", "user s", "sys s", "MiB"} <= lines.keys()
+    assert len(paceline.outcomes()) == 2
+
+
+def test_command_from_elsewhere_is_not_run_without_a_word(paceline: CommandLine, tmp_path: Path) -> None:
+    mark, other = tmp_path / "mark", CommandLine(tmp_path / "other")
+    words = paceline.arguments("time", "--repeats", "1", "--name", "mine")
+    subprocess.run([*words, "--", "touch", str(mark)], check=True, capture_output=True, cwd=tmp_path)
+    mark.unlink()
+    export_bundle(Store(paceline.store), Choice(), tmp_path / "bundle.zip")
+    import_bundle(tmp_path / "bundle.zip", Store(other.store))
+    run = runs(other)[0].name
+    refused = other("replay", run)
+    assert (refused.returncode, mark.exists()) == (1, False)
+    line = f"paceline: Run {run} is a command from elsewhere; read it and add --trust to run it here: touch {mark}\n"
+    assert refused.stderr == line
+    assert other("replay", run, "--trust").returncode == 0
+    assert mark.exists()
+
+
+def test_framework_that_is_not_installed_is_one_line(measured: CommandLine, tmp_path: Path) -> None:
+    words = measured.arguments("replay", runs(measured)[0].name)
+    environment = {**os.environ, "PACELINE_HOME": str(tmp_path / "bare")}
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    assert ended.returncode == 1
+    assert ended.stderr == "paceline: fake is not installed; `paceline install fake` installs it.\n"
+    assert len(measured.outcomes()) == 2
+
+
+def test_devices_that_are_not_here_are_one_line(measured: CommandLine) -> None:
+    folder = runs(measured)[0]
+    found = json.loads((folder / "run.json").read_bytes())
+    found["cell"]["devices"] = "cuda:99"
+    (folder / "run.json").write_text(json.dumps(found))
+    with pytest.raises(UserError, match="There is no cuda:99 for the device set 'cuda:99'; this machine has"):
+        replay(folder.name, 1, Store(measured.store))
+    assert len(list(measured.store.glob("plans/*"))) == 1
+
+
+def test_what_cannot_be_replayed_is_refused(measured: CommandLine) -> None:
+    store, folder = Store(measured.store), runs(measured)[0]
+    with pytest.raises(UserError, match="No run is named 'zzz'; the newest are "):
+        replay("zzz", 1, store)
+    with pytest.raises(UserError, match="--repeats is a whole number from 1 up"):
+        replay(folder.name, 0, store)
+    (folder / "outcome.json").unlink()
+    with pytest.raises(UserError, match="has not come to an end, so there is nothing to compare with"):
+        replay(folder.name, 1, store)
+
+
+def test_cores_of_another_machine_become_as_many_of_this_one() -> None:
+    assert cores_here(on_devices(2), machine(cores=4)) == ((0,), (1,))
+    assert cores_here(cell(cores=((6, 7), (8, 9))), machine(cores=4)) == ((0, 1), (2, 3))
+    assert cores_here(cell(cores=((8,), (9,), (8,))), machine(cores=2)) == ((0,), (1,), (0,))  # as shared as they were
+    with pytest.raises(UserError, match="It ran on 4 cores, and this machine has 2"):
+        cores_here(on_devices(4), machine(cores=2))
+
+
+def test_losses_are_compared_bit_by_bit() -> None:
+    assert compare_losses({0: [1.0, 0.5]}, {0: [1.0, 0.5]}, "") == (
+        True,
+        "the losses of all 2 steps are equal, bit by bit",
+    )
+    equal, said = compare_losses({0: [1.0, 0.5]}, {0: [1.0, 0.5000000001]}, "odd")
+    assert (equal, said) == (False, "the losses differ from step 2 on, 0.5 → 0.5000000001: odd")
+    assert compare_losses({0: [1.0]}, {0: [0.9]}, "odd")[1].endswith(
+        ": more than rounding explains, so that it is not the same training"
+    )
+    assert compare_losses({0: [1.0]}, {0: [1.0, 0.5]}, "odd")[0] is False
+    assert compare_losses({}, {0: [1.0]}, "") == (None, "")
+
+
+def test_small_differences_of_losses_are_explained_by_what_is_known() -> None:
+    one = record("20250101-000001-aaaaaa", "one")
+    two = record("20250101-000001-aaaaaa", "one", on_devices(2))
+    assert rounding(one, []).startswith("they should be equal: one device with one core")
+    assert rounding(one, ["Python: 3.11 → 3.12"]) == "rounding, which what differs below may change"
+    assert rounding(two, []).endswith("add up in no fixed order")
+
+
+def test_what_else_differs_is_listed() -> None:
+    old = msgspec.structs.replace(
+        record("20250101-000001-aaaaaa", "one"), environment={"OMP_NUM_THREADS": "1", "PACELINE_RUN": "a"}
+    )
+    new = msgspec.structs.replace(
+        old,
+        machine=elsewhere(),
+        framework_version="2.5.0",
+        packages={"numpy": "2.5.0", "scipy": "1.0"},
+        environment={"OMP_NUM_THREADS": "2", "PACELINE_RUN": "b"},
+        cell=msgspec.structs.replace(CELL, cores=((3,),)),
+    )
+    description = machine().description
+    assert list(differences(old, old)) == []
+    assert list(differences(old, new)) == [
+        f"machine: {machine().id} ({description}) → {elsewhere().id} ({description})",
+        "cores: 0 → 3",
+        "version: 2.4.6 → 2.5.0",
+        "packages: numpy 2.4.6 → 2.5.0, scipy none → 1.0",
+        "variable OMP_NUM_THREADS 1 → 2",
+    ]
