@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` sets everything up and prints a table, `make test` runs all tests.
+# Two commands matter: `make demo` sets everything up, prints a table and makes a page of it; `make test` runs all tests.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -6,6 +6,7 @@ BIN := .venv/bin
 
 demo: .venv/installed
 	$(BIN)/paceline run demo
+	$(BIN)/paceline report --suite demo -o report.html
 
 test: .venv/dev
 	$(BIN)/paceline install all

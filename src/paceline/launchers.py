@@ -61,7 +61,9 @@ def torchrun(launch: Launch) -> list[Command]:
 
 
 # Of the ranks that are gone torchrun alone knows the first: it ends the others at once.
-TORCHRUN_BLAMES = re.compile(r"Root Cause.*rank\s+: (\d+) \(local_rank: \d+\)\s+exitcode\s+: -(\d+) \(pid: (\d+)\)", re.S)
+TORCHRUN_BLAMES = re.compile(
+    r"Root Cause.*rank\s+: (\d+) \(local_rank: \d+\)\s+exitcode\s+: -(\d+) \(pid: (\d+)\)", re.S
+)
 
 
 def killed_rank(log: str) -> tuple[int, int, int] | None:

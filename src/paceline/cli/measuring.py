@@ -1,0 +1,127 @@
+"""Commands that measure: plan, run, explain, time."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, StoreFlag, app
+from paceline.cli.choices import Choices
+from paceline.home import default_store
+
+
+@app.command
+def plan(*what: str, choices: Choices = Choices(), store: StoreFlag = None) -> None:
+    """Show what `run` would do: cells, runs, skips and their reasons, and the time where it is known.
+
+    Parameters
+    ----------
+    what
+        Workloads, or one suite: its name or its file.
+    """
+    from paceline.commands import show_plan
+
+    show_plan(what, choices.settings(), store or default_store())
+
+
+@app.command
+def run(
+    *what: str,
+    choices: Choices = Choices(),
+    store: StoreFlag = None,
+    again: bool = False,
+    retry_failed: bool = False,
+) -> int:
+    """Measure workloads, or a suite file, and show the table.
+
+    Parameters
+    ----------
+    what
+        Workloads, or one suite: its name or its file.
+    again
+        Measure also what is measured already.
+    retry_failed
+        Measure again what failed.
+    """
+    from paceline.commands import run_suite
+
+    done = "none" if again else "ok" if retry_failed else "all"
+    return EXIT_FAILED_CELLS if run_suite(what, choices.settings(), store or default_store(), done) else 0
+
+
+@app.command
+def explain(
+    *what: str,
+    choices: Choices = Choices(),
+    rounds: int = 5,
+    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+    store: StoreFlag = None,
+) -> int:
+    """Say where the time goes when several devices are less fast than they should be.
+
+    Parameters
+    ----------
+    what
+        One workload; with the flags it must name one cell of several devices.
+    rounds
+        How often everything is measured; more rounds, narrower intervals.
+    """
+    from paceline.explain import explain_cell
+    from paceline.report.explanation import FORMATS
+
+    explained = explain_cell(what, choices.settings(), rounds, store or default_store())
+    sys.stdout.write(FORMATS[format](explained))
+    return EXIT_FAILED_CELLS if explained.failures else 0
+
+
+PerCommand = Annotated[list[str] | None, Parameter(negative=())]
+
+
+@app.command
+def time(  # noqa: PLR0913 - each is a flag
+    *command: str,
+    repeats: int = 3,
+    warmup_runs: int = 0,
+    name: PerCommand = None,
+    devices: PerCommand = None,
+    metric: PerCommand = None,
+    preset: PerCommand = None,
+    timeout: float = 86400.0,
+    echo: bool = False,
+    store: StoreFlag = None,
+) -> int:
+    """Measure any training command, or several in turn: paceline time [flags] -- COMMAND [--- COMMAND]...
+
+    Parameters
+    ----------
+    command
+        What to run, as a shell would take it; --- stands between several.
+    repeats
+        Fresh processes of each command.
+    warmup_runs
+        Runs of each command before those that count.
+    name
+        What tables call it; once for each command.
+    devices
+        Whose memory is measured, such as 1xcpu or cuda:0+cuda:2; once, or once for each command; default: all GPUs.
+    metric
+        NAME=REGEX: a number in the output, such as 'images/s=Speed: ([0-9.]+)'; repeatable.
+    preset
+        Metrics of mxnet, tf_cnn_benchmarks, keras or neon; once, or once for each command.
+    timeout
+        Seconds after which a run is ended.
+    echo
+        Show the output of the commands as it comes.
+    """
+    from paceline.commands import time_commands
+    from paceline.timing.measuring import Wishes
+
+    flags = {"names": name, "devices": devices, "metrics": metric, "presets": preset}
+    wishes = Wishes(repeats, warmup_runs, timeout, **{key: given or () for key, given in flags.items()}, echo=echo)
+    try:
+        return EXIT_FAILED_CELLS if time_commands(command, wishes, store or default_store()) else 0
+    except KeyboardInterrupt:
+        print("paceline: interrupted; finished runs are kept, `paceline show` prints them", file=sys.stderr)
+        return EXIT_INTERRUPTED

@@ -1,0 +1,59 @@
+"""Commands that check: verify for networks, audit for tables."""
+
+from __future__ import annotations
+
+import sys
+from typing import Literal
+
+from paceline.cli.application import EXIT_FAILED_CELLS, StoreFlag, app
+from paceline.home import default_store
+
+
+@app.command
+def verify(
+    *workloads: str,
+    framework: str = "all",
+    devices: str = "1xcpu",
+    batch_size: int | None = None,
+    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+    store: StoreFlag = None,
+) -> int:
+    """Prove that frameworks compute the same network: outputs, gradients, weights and losses against the reference.
+
+    Parameters
+    ----------
+    workloads
+        Such as cifar10-conv; default: cifar10-conv.
+    framework
+        Such as torch,jax; all stands for every installed one.
+    devices
+        CPU device sets, such as 1xcpu,2xcpu.
+    batch_size
+        Images of a step on all devices together; default: 16, or 4 for large networks.
+    """
+    from paceline.commands import show_verdicts, verify_frameworks
+
+    names = [part for name in workloads or ("cifar10-conv",) for part in name.split(",")]
+    verdicts = verify_frameworks(names, framework.split(","), devices.split(","), batch_size)
+    return 0 if show_verdicts(verdicts, format, store or default_store()) else EXIT_FAILED_CELLS
+
+
+@app.command
+def audit(
+    what: str,
+    *,
+    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+) -> int:
+    """Recompute a results table, and list the cells that contradict each other.
+
+    Parameters
+    ----------
+    what
+        A Markdown or CSV file, the folder of a store, or published: the figures that Paceline brings along.
+    """
+    from paceline.auditing import audit as examine
+    from paceline.report.audits import FORMATS
+
+    found = examine(what)
+    sys.stdout.write(FORMATS[format](found))
+    return EXIT_FAILED_CELLS if found.findings else 0

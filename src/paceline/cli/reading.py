@@ -1,0 +1,94 @@
+"""Commands that read results: show, compare, log, index."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from paceline.cli.application import EXIT_REGRESSION, StoreFlag, app
+from paceline.cli.filters import Filters
+from paceline.errors import UserError
+from paceline.home import default_store
+
+
+@app.command
+def show(
+    *,
+    filters: Filters = Filters(),
+    layout: Literal["rows", "sources", "matrix", "long", "transposed"] | None = None,
+    beside: Annotated[Literal["published"] | None, Parameter("--with", help="Also show published figures.")] = None,
+    format: Literal["text", "markdown", "csv", "json", "findings"] = "text",  # noqa: A002 - the flag's name
+    store: StoreFlag = None,
+) -> None:
+    """Print the table of the last run, or of all results that the filters choose.
+
+    Parameters
+    ----------
+    layout
+        Shape of the table; default: the suite's. rows: a row for each cell; sources: data sources joined by /;
+        matrix: frameworks by device sets; long: with machines as numbers; transposed: a table for each framework.
+    """
+    from paceline.commands import Shape, show_table
+
+    shape = Shape(layout, published=beside == "published")
+    show_table(store or default_store(), filters.cells(), format, filters.target, shape)
+
+
+@app.command
+def compare(
+    old: str,
+    new: str,
+    *,
+    metric: Literal["images/s", "seconds", "memory", "accuracy"] = "images/s",
+    threshold: float = 0.05,
+    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+    store: StoreFlag = None,
+) -> int:
+    """Compare two sets of results, cell by cell; exit code 3 if the new ones are worse.
+
+    Parameters
+    ----------
+    old
+        The folder of a store, or of --store suite:NAME, plan:ID, date:2026-11-15, version:torch=2.13.0 or machine:ID.
+    new
+        Likewise.
+    metric
+        What to compare: images/s, seconds (of training), memory (peak minus idle) or accuracy (on the test images).
+    threshold
+        By which part a cell must surely be worse to make the exit code 3.
+    """
+    from paceline.comparison import compare as compare_sides
+    from paceline.report.comparison import FORMATS
+    from paceline.sides import choose
+
+    if not 0 <= threshold < 1:
+        raise UserError(f"--threshold is a part such as 0.05, from 0 up and below 1, not {threshold:g}.")
+    folder = store or default_store()
+    compared = compare_sides(choose(old, folder, metric), choose(new, folder, metric), threshold)
+    sys.stdout.write(FORMATS[format](compared))
+    return EXIT_REGRESSION if compared.regressions else 0
+
+
+@app.command
+def log(run: str, *, store: StoreFlag = None) -> None:
+    """Print the whole log of a run.
+
+    Parameters
+    ----------
+    run
+        Its id, or how it begins or ends.
+    """
+    from paceline.commands import print_log
+
+    print_log(store or default_store(), run)
+
+
+@app.command
+def index(*, store: StoreFlag = None) -> None:
+    """Make the index anew from the run folders."""
+    from paceline.store import Store
+
+    folder = store or default_store()
+    print(f"{Store(folder).rebuild()} runs in {folder}")
