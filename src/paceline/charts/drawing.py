@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from xml.sax.saxutils import escape, quoteattr, unescape
 
 import msgspec
@@ -30,6 +31,21 @@ ANCHOR = re.compile(r'text-anchor="(\w+)" transform="translate\(([-\d.]+),')
 ORIGIN = re.compile(r'<g fill="none" stroke-miterlimit="10" transform="translate\(([-\d.]+),')
 SHAPE = re.compile(r' (?:d|transform|x2|y2)="[^"]*"')
 LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")  # a hundredth of a point is not seen
+
+
+# Draws beside Python: the converter lets go of its lock. One thread, since one engine draws at a time.
+PENCIL = ThreadPoolExecutor(max_workers=1, thread_name_prefix="charts")
+
+
+def start_drawing() -> None:
+    """Start the converter's engine, which takes half a second, while there is nothing to draw yet."""
+
+    def draw_nothing() -> None:
+        import vl_convert
+
+        vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "point"}, allowed_base_urls=[])
+
+    PENCIL.submit(draw_nothing)
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):

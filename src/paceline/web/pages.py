@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from paceline.charts import KINDS, Figure, figures, load_series
+from paceline.charts import KINDS, PENCIL, Figure, figures, load_series
 from paceline.findings import findings
 from paceline.metrics import Row
 from paceline.report import sentences
@@ -48,8 +49,15 @@ class Group:
     answers: list[Answer]
     findings: list[str]
     remarks: list[str]
-    figures: list[Figure]
-    charted: bool
+    drawing: Future[list[Figure]] | None  # None where charts are left out
+
+    @property
+    def charted(self) -> bool:
+        return self.drawing is not None
+
+    @property
+    def figures(self) -> list[Figure]:
+        return self.drawing.result() if self.drawing else []
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,11 @@ class Section:
     arranged: list[Arranged]
     unarranged: str  # the layout that was left out because there are too many cells
     groups: list[Group]
-    figures: list[Figure]  # of all tables together
+    drawing: Future[list[Figure]]  # of all tables together
+
+    @property
+    def figures(self) -> list[Figure]:
+        return self.drawing.result()
 
 
 @dataclass(frozen=True)
@@ -99,17 +111,18 @@ def report_context(
     def number(row: Row) -> int:
         return numbers[id(row)]
 
-    details = island_of(titled, store, run_page)
     charted = {title for title, _ in titled[:MOST_CHARTED]}
     used_rows = [row for title, group in titled for row in group if title in charted or row.test_accuracy]
     series = load_series(store, [run for row in used_rows for run in row.runs])
     maker = _Maker(number, series, charted, target)
+    made = [maker.section(name, groups, (layouts or {}).get(name, "rows")) for name, groups in sections.items()]
+    details = island_of(titled, store, run_page)
     used = {word for cell in details.cells for word in cell.marks}
     return Report(
         heading=_heading(list(sections)),
         facts=_facts(details),
         machines=sorted({shown(row.machine_description) for row in rows if row.machine_description}),
-        sections=[maker.section(name, groups, (layouts or {}).get(name, "rows")) for name, groups in sections.items()],
+        sections=made,
         footnotes=footnotes(list(rows)),
         marks=[mark for mark in MARKS.values() if mark.word in used],
         number=number,
@@ -147,11 +160,13 @@ class _Maker:
             arranged=[arranged(grid) for grid in LAYOUTS[layout](rows)] if fits else [],
             unarranged=layout if wanted and not fits else "",
             groups=[self.group(title, group) for title, group in groups],
-            figures=self.draw([row for title, group in groups if title in self.charted for row in group], ACROSS),
+            drawing=self.draw([row for title, group in groups if title in self.charted for row in group], ACROSS),
         )
 
     def group(self, title: str, rows: list[Row]) -> Group:
-        found, charted = findings(rows), title in self.charted
+        kinds = [kind for kind in KINDS if kind not in ACROSS]
+        drawing = self.draw(rows, kinds) if title in self.charted else None
+        found = findings(rows)
         said = [*remarks(rows), *(command_remarks(rows) if rows[0].command else [])]
         return Group(
             id=f"table-{self.number(rows[0])}",
@@ -161,12 +176,12 @@ class _Maker:
             answers=answers(rows, found, self.series.epochs, self.target),
             findings=[shown(line) for line in sentences.sentences(found)],
             remarks=[shown(line) for line in said],
-            figures=self.draw(rows, [kind for kind in KINDS if kind not in ACROSS]) if charted else [],
-            charted=charted,
+            drawing=drawing,
         )
 
-    def draw(self, rows: list[Row], kinds: Sequence[str]) -> list[Figure]:
-        return figures(rows, self.series, self.link, kinds)
+    def draw(self, rows: list[Row], kinds: Sequence[str]) -> Future[list[Figure]]:
+        """Beside what else there is to compute; the page waits for it in the end."""
+        return PENCIL.submit(figures, rows, self.series, self.link, kinds)
 
     def link(self, row: Row) -> str:
         return f"#cell-{self.number(row)}"

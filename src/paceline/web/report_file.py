@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from paceline.charts import start_drawing
 from paceline.errors import UserError
 from paceline.metrics import table_rows
 from paceline.store import Store
@@ -19,6 +20,7 @@ def write_report(folder: Path, filters: Mapping[str, str | None], target: float 
     check_place(output, "report.html")
     if not folder.exists():
         raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
+    start_drawing()
     store, suite = Store(folder), filters.get("suite")
     rows = table_rows(store, filters, target, everything=suite is None)
     if not rows:
