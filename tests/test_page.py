@@ -20,6 +20,7 @@ from paceline.store import Store
 from paceline.timing.rows import CommandRow
 from paceline.web import pages
 from paceline.web.details import of_runs
+from paceline.web.marks import marks_of
 from paceline.web.report_file import write_report
 from tests.command_line import CommandLine
 from tests.made_report import BROKEN, EVIL, LOG, NO_CARD, SPEEDS, made_store
@@ -208,6 +209,23 @@ def test_too_many_cells_for_a_layout_are_told(store: Store, rows: list[Row], mon
     written = pages.render_report(pages.report_context(rows, store, layouts={"cifar10-conv": "long"}))
     assert "paceline show --layout long" in written
     assert "Charts are drawn for the newest tables only" in written
+
+
+def test_charts_are_those_of_the_newest_tables_whatever_their_workload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST_CHARTED", 2)
+    newest_first = [
+        made_row(workload=name, batch_size=size, shares=(size,))
+        for name, size in (("cifar10-conv", 32), ("mnist-mlp", 32), ("cifar10-conv", 64))
+    ]
+    report = pages.report_context(newest_first, Store(tmp_path))
+    assert [group.charted for _, group in report.groups] == [True, False, True]
+
+
+def test_single_run_is_marked_so() -> None:
+    words = [mark.word for mark in marks_of(made_row(repeats=1))]
+    assert words == ["ok", "one run"]
 
 
 def test_commands_are_listed_and_not_ranked(tmp_path: Path) -> None:

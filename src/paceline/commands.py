@@ -20,7 +20,7 @@ from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, Framework, expand, find
 from paceline.machine import this_machine
-from paceline.metrics import layout_of, table_rows
+from paceline.metrics import chosen_rows, layout_of, table_rows
 from paceline.plan import Plan, Run, make_plan, too_many_devices
 from paceline.report.beside import beside_published
 from paceline.report.grids import FORMATS as GRID_FORMATS
@@ -133,14 +133,8 @@ def show_table(
 ) -> None:
     if shape.published and form not in ("text", "markdown"):
         raise UserError(f"--with published goes with --format text or markdown, not {form}.")
-    if not folder.exists():
-        raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
-    store = Store(folder)
-    rows = table_rows(store, filters, target)
-    if not rows:
-        chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
-        raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
-    layout = shape.layout or layout_of(store, filters)
+    rows = chosen_rows(folder, filters, target)
+    layout = shape.layout or layout_of(Store(folder), filters)
     if form in GRID_FORMATS and layout in LAYOUTS:
         sys.stdout.write(GRID_FORMATS[form](LAYOUTS[layout](rows)) + grid_findings(rows, form))
     else:

@@ -14,8 +14,11 @@ from paceline.run_facts import Facts, facts_of, rows_among
 from paceline.stats import NOISY
 from paceline.store import Store
 
+# A replay is shown by itself; it does not take the place of what it repeats.
 PLANS = """
-SELECT * FROM plan WHERE (suite = :suite OR :suite IS NULL) AND (id = :plan OR :plan IS NULL) ORDER BY id DESC
+SELECT * FROM plan WHERE (suite = :suite OR :suite IS NULL) AND (id = :plan OR :plan IS NULL)
+    AND (command NOT LIKE 'paceline replay %' OR COALESCE(:suite, :plan) IS NOT NULL)
+ORDER BY id DESC
 """
 OF_PLANS = ("suite", "plan")  # filters that choose plans; all others choose cells
 CELLS = "SELECT * FROM plan_cell WHERE plan_id IN ({}) ORDER BY plan_id, position"
@@ -103,8 +106,15 @@ def _newest(cells: Iterable[Planned]) -> Iterator[Planned]:
     """Of plans with the newest first: each cell once, or once for each machine where it is known to be another one."""
     places: dict[Cell, list[Planned]] = {}
     for one in cells:
-        place = places.setdefault(one.cell, [])
-        if all(one.machine and other.machine and one.machine != other.machine for other in place):
-            place.append(one)
+        places.setdefault(one.cell, []).append(one)
     for place in places.values():
-        yield from place
+        told = [one for one in place if one.run_ids or one.skip_reason]  # a plan that has not begun hides nothing
+        yield from _of_each_machine(told or place[:1])
+
+
+def _of_each_machine(place: Sequence[Planned]) -> list[Planned]:
+    chosen: list[Planned] = []
+    for one in place:
+        if all(one.machine and other.machine and one.machine != other.machine for other in chosen):
+            chosen.append(one)
+    return chosen

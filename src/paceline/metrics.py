@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from paceline import certificates, resource_rows
 from paceline.cell import Cell
 from paceline.cost import Cost
+from paceline.errors import UserError
 from paceline.measured import Measured, select
 from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
@@ -101,6 +103,19 @@ def table_rows(
     measured = select(store, filters, target, everything=everything)
     bases, proven = Bases(measured), _proven(store)
     return [_row(one, bases, proven, target) for one in measured]
+
+
+def chosen_rows(
+    folder: Path, filters: Mapping[str, str | None], target: float | None = None, *, everything: bool = False
+) -> list[Row]:
+    """The rows for a user who must be told if there are none."""
+    if not folder.exists():
+        raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
+    rows = table_rows(Store(folder), filters, target, everything=everything)
+    if not rows:
+        chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
+        raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
+    return rows
 
 
 def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:

@@ -169,7 +169,8 @@ SELECT run_id, position, loss, correct, images AS block_images,
 FROM step_block WHERE phase = 'train' WINDOW so_far AS (PARTITION BY run_id ORDER BY position);
 
 CREATE VIEW test AS
-SELECT run_id, steps, 1.0 * SUM(correct) / SUM(images) AS accuracy, SUM(loss) / SUM(images) AS loss,
+SELECT run_id, steps, 1.0 * SUM(correct) / SUM(images) AS accuracy,
+       CASE WHEN COUNT(*) = COUNT(loss) THEN SUM(loss) / SUM(images) END AS loss,
        SUM(images) AS images, MAX(seconds) AS seconds,
        LAG(steps, 1, 0) OVER (PARTITION BY run_id ORDER BY steps) AS previous
 FROM evaluation GROUP BY run_id, steps
@@ -180,7 +181,7 @@ CREATE VIEW epoch AS
 SELECT test.run_id, test.steps, test.accuracy AS test_accuracy, test.loss AS test_loss, test.seconds AS test_seconds,
        MAX(progress.images) AS images, MAX(progress.seconds) AS seconds,
        1.0 * SUM(progress.correct) / SUM(progress.block_images) AS train_accuracy,
-       SUM(progress.loss) / SUM(progress.block_images) AS train_loss
+       CASE WHEN COUNT(*) = COUNT(progress.loss) THEN SUM(progress.loss) / SUM(progress.block_images) END AS train_loss
 FROM test JOIN progress ON progress.run_id = test.run_id
      AND progress.steps > test.previous AND progress.steps <= test.steps
 GROUP BY test.run_id, test.steps;

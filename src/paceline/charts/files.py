@@ -10,7 +10,7 @@ from paceline.charts.drawing import FORMATS
 from paceline.charts.kinds import KINDS, Picture, pictures
 from paceline.charts.style import LOOKS
 from paceline.errors import UserError, unknown
-from paceline.metrics import Row, table_rows
+from paceline.metrics import chosen_rows
 from paceline.report.grids import differing
 from paceline.series import load_series
 from paceline.store import Store
@@ -39,7 +39,7 @@ class Wish:
 def draw(wish: Wish, folder: Path, filters: Filters, target: float | None) -> str:
     """Write the chart; what was drawn, and what else could be."""
     wish.check()
-    rows = _rows(folder, filters, target)
+    rows = chosen_rows(folder, filters, target)
     series = load_series(Store(folder), [run for row in rows for run in row.runs])
     found = list(pictures(wish.kind, rows, series))
     if not found:
@@ -49,16 +49,6 @@ def draw(wish: Wish, folder: Path, filters: Filters, target: float | None) -> st
     picture = found[wish.table - 1]
     write_bytes(wish.path, FORMATS[wish.path.suffix.lower()](picture, LOOKS[wish.look]))
     return "\n".join([f"{wish.path}: {KINDS[wish.kind].title}: {picture.shared}", *_others(found, wish.table)])
-
-
-def _rows(folder: Path, filters: Filters, target: float | None) -> list[Row]:
-    if not folder.exists():
-        raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
-    rows = table_rows(Store(folder), filters, target)
-    if not rows:
-        chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
-        raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
-    return rows
 
 
 def _others(found: Sequence[Picture], drawn: int) -> list[str]:

@@ -75,6 +75,8 @@ def notes(replay: Replay) -> Iterator[str]:
     yield from (f"differs: {difference}" for difference in replay.differences)
     if not replay.differences:
         yield "versions, machine and measuring code are the same"
+    if any(line.ratio for line in replay.lines):
+        yield "old and new were measured at different times: a change of the machine's mood looks like a difference"
     if len(replay.new_runs) == 1 and replay.lines:
         yield "--repeats 5 measures it five times, against all runs of its cell"
 

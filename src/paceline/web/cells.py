@@ -59,7 +59,7 @@ def _cell(row: Row, table: int, places: dict[str, int]) -> CellDetail:
         devices=shown(where(row)),
         table=table,
         marks=tuple(mark.word for mark in marks_of(row)),
-        again=shown(row.command.line if row.command else command_line(row)),
+        again=shown(row.command.line if row.command else f"{command_line(row)} --repeats {len(row.runs) or 1} --again"),
         reason=shown(row.reason or ""),
         runs=tuple(places[run] for run in row.runs if run in places),
     )

@@ -24,12 +24,10 @@ RUNS = """
 SELECT run.*, json_extract(run.cell, '$.seed') AS seed
 FROM run WHERE run.id IN (SELECT value FROM json_each(?)) ORDER BY run.id
 """
-# As in the view `step_block`: the slowest rank sets the time. Text at once, since there are many.
+# Text at once, since there are many.
 BLOCKS = """
 SELECT run_id, phase, MAX(steps) AS steps, group_concat(printf('%.4g', seconds), ' ') AS seconds
-FROM (SELECT run_id, phase, position, MAX(steps) AS steps, MAX(seconds) AS seconds
-      FROM block WHERE run_id IN (SELECT value FROM json_each(?))
-      GROUP BY run_id, phase, position ORDER BY run_id, phase, position)
+FROM (SELECT * FROM step_block WHERE run_id IN (SELECT value FROM json_each(?)) ORDER BY run_id, phase, position)
 GROUP BY run_id, phase
 """
 

@@ -22,7 +22,8 @@ class Mark:
 MARKS = {
     mark.word: mark
     for mark in (
-        Mark("ok", "✓", "all runs ended well, and their interval is narrow enough"),
+        Mark("ok", "✓", "all runs ended well, and their interval, if there are several, is narrow enough"),
+        Mark("one run", "1", "a single run has no interval: nothing tells how sure it is"),
         Mark("noisy", "≈", "the interval is wider than asked for: repeat it, or look for what disturbed it"),
         Mark("failed", "✕", "a run did not end well; its cause and the end of its log are here"),
         Mark("skipped", "⊘", "it cannot be measured, for the reason given"),
@@ -38,6 +39,6 @@ MARKS = {
 
 def marks_of(row: Row) -> tuple[Mark, ...]:
     """Its status first."""
+    true = {"one run": row.status == "ok" and row.repeats == 1, "quick": row.quick, "verified": row.verified}
     special = row.marks if row.status != "skipped" else ()
-    words = (row.status, *special, *(["quick"] if row.quick else []), *(["verified"] if row.verified else []))
-    return tuple(MARKS[word] for word in words)
+    return tuple(MARKS[word] for word in (row.status, *special, *(word for word, holds in true.items() if holds)))

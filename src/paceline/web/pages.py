@@ -111,7 +111,7 @@ def report_context(
     def number(row: Row) -> int:
         return numbers[id(row)]
 
-    charted = {title for title, _ in titled[:MOST_CHARTED]}
+    charted = {title for title, _ in tables(rows)[:MOST_CHARTED]}
     used_rows = [row for title, group in titled for row in group if title in charted or row.test_accuracy]
     series = load_series(store, [run for row in used_rows for run in row.runs])
     maker = _Maker(number, series, charted, target)

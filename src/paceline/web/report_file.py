@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paceline.charts import start_drawing
-from paceline.errors import UserError
-from paceline.metrics import table_rows
+from paceline.metrics import chosen_rows
 from paceline.store import Store
 from paceline.web.pages import layouts_of, render_report, report_context
 from paceline.whole_files import check_place, write_bytes
@@ -18,14 +17,9 @@ from paceline.whole_files import check_place, write_bytes
 def write_report(folder: Path, filters: Mapping[str, str | None], target: float | None, output: Path) -> str:
     """Write the page, whole or not at all; what was written, in one line."""
     check_place(output, "report.html")
-    if not folder.exists():
-        raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
     start_drawing()
     store, suite = Store(folder), filters.get("suite")
-    rows = table_rows(store, filters, target, everything=suite is None)
-    if not rows:
-        chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
-        raise UserError(f"No results match {chosen or folder}; `paceline report` without filters takes all results.")
+    rows = chosen_rows(folder, filters, target, everything=suite is None)
     report = report_context(rows, store, layouts=layouts_of(store, suite), target=target)
     page = render_report(report, made_by=shlex.join(["paceline", *sys.argv[1:]])).encode()
     write_bytes(output, page)
