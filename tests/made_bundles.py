@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from paceline import certificates
 from paceline.bundles.archive import add
+from paceline.bundles.checking import moment
 from paceline.bundles.manifest import MANIFEST_FILE
+from paceline.bundles.reading import import_bundle
+from paceline.bundles.selecting import Choice
+from paceline.bundles.writing import export_bundle
 from paceline.cell import Cell
+from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.machine import Machine
+from paceline.metrics import table_rows
 from paceline.outcome import Outcome
 from paceline.plan import Run, make_job
 from paceline.records import RunRecord
+from paceline.report.render import text
 from paceline.store import Store
 from paceline.verify import Verdict
 from paceline.worker import LOG_FILE
@@ -29,6 +38,7 @@ from tests.made_machines import machine
 from tests.made_runs import CELL, FAILED, OK, cell, record, save_plan
 
 Files = dict[str, bytes]
+ALL = Choice(everything=True)
 FIRST, SECOND, BROKEN = "20250101-000001-aaaaaa", "20250101-000002-bbbbbb", "20250101-000003-cccccc"
 FAILING = cell(framework="fake+fail")
 TRAINED: list[AnyEvent] = [entered("start"), block("train", 2.0, 100), block("train", 2.0, 100), finished()]
@@ -50,7 +60,8 @@ def save(store: Store, of: RunRecord, outcome: Outcome = OK, log: str = "it went
 
 
 def of_machine(run_id: str, key: str, on: Machine, of: Cell = CELL, repeat: int = 0) -> RunRecord:
-    return msgspec.structs.replace(record(run_id, key, of, repeat=repeat), machine=on)
+    """A run that began when its id says."""
+    return msgspec.structs.replace(record(run_id, key, of, repeat=repeat), machine=on, started=moment(run_id))
 
 
 def filled(folder: Path) -> Store:
@@ -63,6 +74,15 @@ def filled(folder: Path) -> Store:
     save(store, of_machine(BROKEN, "three", elsewhere(), FAILING), FAILED)
     certificates.save(store.folder, verdict())
     return store
+
+
+def made_stores(folder: Path) -> Path:
+    """Two stores, one with a result of its own, and a bundle of the other; each test has copies."""
+    export_bundle(filled(folder / "source"), ALL, folder / "bundle.zip")
+    store = Store(folder / "target")
+    save_plan(store, {CELL: ["local"]}, suite="local")
+    save(store, of_machine("20250102-000001-dddddd", "local", machine()))
+    return folder
 
 
 def verdict(*, on: Machine | None = None, equal: bool = True) -> Verdict:
@@ -114,7 +134,23 @@ def edited(name: str, change: Callable[[Any], None]) -> Callable[[Files], Files]
     return apply
 
 
+def renamed(files: Files, old: str, new: str) -> Files:
+    """The bundle with another id for a run or plan, wherever it stands."""
+    return {name.replace(old, new): content.replace(old.encode(), new.encode()) for name, content in files.items()}
+
+
 def tree(folder: Path) -> dict[str, bytes | None]:
     """Everything below a folder with its content; the index is left out, since it can be made anew."""
     found = {str(path.relative_to(folder)): path for path in folder.rglob("*") if "index.sqlite" not in path.name}
     return {name: path.read_bytes() if path.is_file() else None for name, path in found.items()}
+
+
+def refused(bundle: Path, target: Store, reason: str) -> None:
+    """In one line with the reason, and the store stays as it was."""
+    before, shown = tree(target.folder), text(table_rows(target, {}, everything=True), 100)
+    with pytest.raises(UserError, match=re.escape(reason)) as error:
+        import_bundle(bundle, target)
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(f"{bundle} is refused: ")
+    assert tree(target.folder) == before
+    assert text(table_rows(target, {}, everything=True), 100) == shown

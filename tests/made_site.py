@@ -6,13 +6,16 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
+
+from markupsafe import escape
 
 from paceline.store import Store
 from tests.made_runs import FAILED, cell, record, save_plan, save_run, trained
 from tests.served import Served, serving
 
-HOSTILE = "<script>alert(1)</script>"
-ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;"
+HOSTILE = "\"'><script>alert(1)</script>"
+ESCAPED = str(escape(HOSTILE))
 RUNS = {name: f"20260101-00000{place}-000000-aaaaa{place}" for place, name in enumerate(("good", "bad", "new"))}
 
 
@@ -43,7 +46,13 @@ def served_site(folder: Path) -> Iterator[Site]:
 
 
 def paths(site: Site) -> list[str]:
-    """Every kind of page."""
-    compared = f"/compare?old=plan:{site.plan}&new=plan:{site.newer}"
+    """Every kind of page, and what can be downloaded."""
+    compared, hostile = f"/compare?old=plan:{site.plan}&new=plan:{site.newer}", quote(HOSTILE)
     shown = ["/", f"/plans/{site.plan}", "/results", "/runs", *(f"/runs/{run}" for run in RUNS.values()), compared]
-    return [*shown, f"/compare?old={HOSTILE}&new=suite:{HOSTILE}", "/runs?framework=" + HOSTILE, f"/nowhere/{HOSTILE}"]
+    asked = [f"/compare?old={hostile}&new=suite:{hostile}", f"/runs?framework={hostile}", f"/nowhere/{hostile}"]
+    return [
+        *shown,
+        *asked,
+        *(f"/plans/{site.plan}/table.{form}" for form in ("csv", "md")),
+        f"/runs/{RUNS['good']}/log",
+    ]

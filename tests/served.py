@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,6 +49,12 @@ class Served:
             found = client.getresponse()
             kept = {name.lower(): value for name, value in found.getheaders()}
             return Answer(found.status, kept, found.read().decode(errors="replace"))
+
+    def raw(self, path: str, method: str) -> bytes:
+        """All that comes until the server closes, whatever it should be."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as client:
+            client.sendall(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+            return b"".join(iter(lambda: client.recv(65536), b""))
 
     @contextlib.contextmanager
     def events(self, path: str) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:

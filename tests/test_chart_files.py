@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from paceline.charts.drawing import svg
@@ -13,6 +14,7 @@ from paceline.charts.style import LOOKS
 from paceline.errors import UserError
 from paceline.store import Store
 from tests.command_line import CommandLine
+from tests.made_machines import machine
 from tests.made_runs import FAILED, OK, cell, on_devices, record, save_plan, save_run, trained
 
 
@@ -82,6 +84,17 @@ def test_what_cannot_be_drawn_is_said(
     assert not (tmp_path / "a.svg").exists()
 
 
+def test_machines_of_one_description_are_tables_of_their_own(measured: CommandLine, tmp_path: Path) -> None:
+    store = Store(measured.store)
+    here, there = cell(workload="lenet"), cell(workload="lenet", seed=7)
+    twin = msgspec.structs.replace(machine(), host="twin")
+    save_run(store, msgspec.structs.replace(record("run-e", "e", there), machine=twin), [trained(1000, 10.0)])
+    save_plan(store, {here: ["d"], there: ["e"]})
+    said = draw(Wish("speed", tmp_path / "a.svg"), measured.store, {"workload": "lenet"}, None)
+    assert "This is table 1 of 2. The others:" in said
+    assert f"--table 2: machine {twin.id}" in said
+
+
 def test_a_table_that_is_not_there_is_said(measured: CommandLine, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="There is no table 3: of these results 2 can be drawn so"):
         draw(Wish("speed", tmp_path / "a.svg", table=3), measured.store, {}, None)
@@ -92,10 +105,13 @@ def test_a_store_that_is_not_there_is_said(tmp_path: Path) -> None:
         draw(Wish("speed", tmp_path / "a.svg"), tmp_path / "nowhere", {}, None)
 
 
-def test_a_picture_that_cannot_be_written_leaves_the_old_one(measured: CommandLine, tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_written_leaves_the_old_one(
+    measured: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.svg"
     path.write_text("old")
-    (tmp_path / ".a.svg.new").mkdir()  # where the new one would be written
+    monkeypatch.setattr("secrets.token_hex", lambda size: "known")
+    (tmp_path / ".a.svg.known.new").mkdir()  # where the new one would be written
     with pytest.raises(OSError, match="Is a directory"):
         draw(Wish("speed", path), measured.store, {}, None)
     assert path.read_text() == "old"

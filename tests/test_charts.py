@@ -127,6 +127,16 @@ def test_memory_is_the_largest_device_with_the_range_of_devices_or_runs() -> Non
     assert [end["said"] for end in values(picture.spec, "text")] == ["157", "140+138"]
 
 
+def test_memory_of_all_devices_together_is_hollow_and_comes_after_that_of_a_device() -> None:
+    whole = {"devices": "2xcpu", "device_count": 2, "memory_of": "all devices", "peak_memory_mib": (120.0,)}
+    picture = the_picture("memory", [ONE, made_row(framework="jax", **whole)])
+    found = {layer["mark"]["style"]: layer for layer in picture.spec["layer"] if layer["mark"]["type"] == "bar"}
+    drawn = {style: [bar["cell"] for bar in layer["data"]["values"]] for style, layer in found.items()}
+    assert drawn == {"value": ["torch 1xcpu"], "hollow": ["jax 2xcpu"]}
+    assert "the least first: torch 1xcpu 157; jax 2xcpu 120 in all devices together." in picture.description
+    assert "hollow, and not ranked: one process serves all devices" in subtitle(picture)
+
+
 def test_steps_show_the_middle_half_and_the_range_of_all_blocks() -> None:
     (box, _) = values(the_picture("steps", [ONE, TWO], COURSE).spec, "bar")
     found = [box[name] for name in ("low", "quarter", "middle", "three_quarters", "high")]
@@ -140,7 +150,25 @@ def test_loss_is_the_median_of_the_runs_between_their_lowest_and_highest() -> No
     assert (first["seconds"], first["images"], first["value"]) == (2.0, 100, 2.2)
     assert (last["seconds"], last["value"], last["low"], last["high"]) == (3.0, 1.3, 1.0, 1.6)
     assert values(against_images, "line") == [first, last]
-    assert picture.description == "Training loss at the end: torch 1.300 (1.000–1.600) after 3.00 s and 200 images."
+    assert picture.description == "Last training loss: torch 1.300 (1.000–1.600) after 3.00 s and 200 images."
+
+
+def losses(*found: float | None) -> list[Moment]:
+    return [
+        Moment(seconds=float(place), images=100 * place, train_loss=loss, train_accuracy=None)
+        for place, loss in enumerate(found, 1)
+    ]
+
+
+def test_a_loss_that_diverged_is_said_and_a_cell_that_vanished_is_named() -> None:
+    blocks = {"good": losses(3.0, 2.0, 1.0), "late": losses(3.0, 2.0, None), "never": losses(None, None, None)}
+    rows = [made_row(runs=("good", "late")), made_row(framework="jax", runs=("never",))]
+    picture = the_picture("loss", rows, Series(blocks=blocks))
+    assert "torch: loss is no number from block 3 on (1 of 2 runs)" in picture.notes
+    assert "jax: loss is no number from block 1 on (1 of 1 runs)" in picture.notes
+    assert "without a line: jax" in picture.notes
+    assert picture.description.startswith("Last training loss: torch 2.000 after 2.00 s and 200 images.")
+    assert "jax: loss is no number" in picture.description
 
 
 def test_accuracy_has_test_and_training_and_the_target() -> None:
@@ -155,7 +183,8 @@ def test_phases_are_stacked_medians_in_their_order() -> None:
     picture = the_picture("phases", [ONE], COURSE)
     parts = [(part["phase"], part["value"], part["end"]) for part in values(picture.spec, "bar")]
     assert parts == [("start", 0.0, 3.0), ("train", 3.0, 10.0), ("evaluate", 10.0, 12.0)]
-    assert picture.description == "Whole time of a run: torch 12.0 s, 58% of it training."
+    assert picture.description == "Sum of the phases' medians: torch 12.0 s, 58% of it in the train phase."
+    assert "dark: the train phase, with the pauses between its blocks, which images/s leaves out" in subtitle(picture)
 
 
 def test_batches_of_several_tables_make_one_line() -> None:
@@ -167,6 +196,51 @@ def test_batches_of_several_tables_make_one_line() -> None:
         ("jax", 128),
     ]
     assert not list(pictures("batch", rows[-1:], NOTHING))
+
+
+def points_of(picture: Picture) -> list[tuple[str, int, float]]:
+    return [(point["line"], point["batch"], point["speed"]) for point in values(picture.spec, "point")]
+
+
+def in_batches(*sizes: int, **changes: Any) -> list[Row]:
+    """Each batch one image/s faster than the one before."""
+    return [
+        made_row(**{"batch_size": size, "shares": (size,), "images_per_second": Estimate(100.0 + place), **changes})
+        for place, size in enumerate(sizes)
+    ]
+
+
+def test_a_batch_of_two_lengths_makes_two_lines() -> None:
+    rows = in_batches(32, 64) + in_batches(64, steps=600, epochs=0.768)
+    assert points_of(the_picture("batch", rows)) == [
+        ("torch 60 steps", 32, 100.0),
+        ("torch 60 steps", 64, 101.0),
+        ("torch 600 steps", 64, 100.0),
+    ]
+
+
+def test_batches_of_one_epoch_and_of_two_make_two_lines() -> None:
+    rows = [
+        made_row(batch_size=size, shares=(size,), steps=epochs * 50_000 // size, epochs=float(epochs))
+        for epochs in (1, 2)
+        for size in (50, 100)
+    ]
+    found = [(line, batch) for line, batch, _ in points_of(the_picture("batch", rows))]
+    assert found == [("torch 1 epoch", 50), ("torch 2 epochs", 50), ("torch 1 epoch", 100), ("torch 2 epochs", 100)]
+
+
+def test_cells_that_nothing_tells_apart_are_left_out_in_words() -> None:
+    picture = the_picture("batch", in_batches(32, 64, 64))
+    assert points_of(picture) == [("torch", 32, 100.0), ("torch", 64, 101.0)]
+    assert "1 cell of the same name is left out" in picture.notes
+
+
+def test_names_that_are_alike_when_cut_stay_two_lines() -> None:
+    long = "x" * 60
+    rows = in_batches(32, 64, framework=f"{long}a") + in_batches(64, 128, framework=f"{long}b")
+    found = points_of(the_picture("batch", rows))
+    assert [batch for _, batch, _ in found] == [32, 64, 64, 128]
+    assert len({line for line, _, _ in found}) == 2
 
 
 def test_a_failed_cell_stands_where_its_bar_would_be_with_its_cause() -> None:
@@ -205,10 +279,16 @@ def test_rows_that_look_alike_get_names_of_their_own() -> None:
     assert cells == ["torch seed 1", "torch seed 2", "torch seed 2 (2)"]
 
 
-def test_two_machines_are_named() -> None:
-    other = made_row(machine="ffff", machine_description="Apple M9")
-    cells = [bar["cell"] for bar in values(the_picture("speed", [ONE, other]).spec, "bar")]
-    assert cells == ["torch AMD EPYC, 2 cores, 24 GiB, Linux 6.1", "torch Apple M9"]
+@pytest.mark.parametrize("kind", ["speed", "scaling", "memory", "batch"])
+def test_two_machines_of_one_description_are_never_in_one_picture(kind: str) -> None:
+    two = in_batches(32, 64, device_count=2, devices="2xcpu", scaling=1.5) if kind == "batch" else [ONE, TWO]
+    other = [msgspec.structs.replace(row, machine="ffff") for row in two]
+    first, second = pictures(kind, [two[0], other[0], other[1], two[1]], NOTHING)
+    assert first.shared.endswith(", machine 0123abcd")
+    assert second.shared.endswith(", machine ffff")
+    (alone,) = pictures(kind, two, NOTHING)
+    assert first.spec == second.spec == alone.spec
+    assert "AMD EPYC, 2 cores, 24 GiB, Linux 6.1" in first.notes
 
 
 def test_hundreds_of_cells_are_limited_in_words() -> None:
@@ -272,6 +352,12 @@ def test_hostile_names_are_text_and_nothing_else() -> None:
         assert "<script" not in found.svg
         tags = {node.tag.partition("}")[2] for node in ElementTree.fromstring(found.svg).iter()}  # noqa: S314
         assert tags <= {"svg", "g", "path", "text", "tspan", "rect", "line", "a"}
+
+
+def test_name_that_looks_like_a_link_is_none() -> None:
+    name = 'xlink:href="#99999"'
+    rows = [made_row(framework=name, devices=f"{n}xcpu", device_count=n, scaling=float(n)) for n in (1, 2)]
+    assert any(name in text for found in figures(rows, NOTHING, lambda row: "#x") for text in drawn_text(found.svg))
 
 
 def test_lines_differ_in_shape_dash_and_colour_and_colours_show_on_any_paper() -> None:

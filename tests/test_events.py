@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -112,6 +113,7 @@ def test_pieces_in_which_a_file_is_written_do_not_matter(
         b'{"event": "block", "time": 1.0, "phase": "train", "steps": "two", "images": 1, "seconds": 1}',
         BLOCK[:-20] + START[:-1],  # two ranks in one file, or a torn write
         BLOCK[:-1].replace(b"null", b"NaN"),  # Python writes it, but it is no JSON
+        BUILD[:-1].replace(b"2}", b"[" * 5000 + b"]" * 5000 + b"}"),  # deeper than any decoder follows
     ],
 )
 def test_rubbish_is_kept_and_the_rest_is_read(path: Path, line: bytes) -> None:
@@ -119,6 +121,25 @@ def test_rubbish_is_kept_and_the_rest_is_read(path: Path, line: bytes) -> None:
     file = EventFile(path)
     assert [event.phase for event in file.read_on()] == ["start", "finish"]
     assert file.rubbish == [line]
+
+
+def test_of_much_rubbish_the_first_lines_are_kept(path: Path) -> None:
+    append(path, START + b"".join(b"%d\n" % number for number in range(1000)) + END)
+    file = EventFile(path)
+    assert [event.phase for event in file.read_on()] == ["start", "finish"]
+    assert file.rubbish == [b"%d" % number for number in range(10)]
+
+
+def test_empty_lines_take_no_memory(path: Path) -> None:
+    """As a list of lines these would take eight times the size of the file, and as much again as rubbish."""
+    append(path, b"\n" * 2**17)
+    tracemalloc.start()
+    try:
+        EventFile(path).read_on()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 2**17
 
 
 def test_half_written_line_at_the_end_of_a_killed_worker_is_no_rubbish(path: Path) -> None:

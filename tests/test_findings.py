@@ -195,7 +195,7 @@ def test_unlike_settings_are_not_compared() -> None:
 def test_cells_of_other_rounds_are_said_to_be_so() -> None:
     early = fast("a", 100, 101, runs=("20261115-1", "20261115-2"))
     late = fast("b", 100, 101, runs=("20261116-1", "20261116-2"))
-    assert lines([early, late])[-1].startswith("not all of 1xcpu was measured in the same rounds")
+    assert lines([early, late])[0].startswith("not all of 1xcpu was measured in the same rounds")
     among = fast("b", 100, 101, runs=("20261115-1a", "20261115-3"))
     assert len(lines([early, among])) == 1
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from paceline.bundles.reading import IMPORT_FOLDER, ImportRecord
 from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.home import home
@@ -23,7 +29,7 @@ from paceline.web.live import Observer, Progress, measurer_began
 from paceline_worker.protocol import LEASE_FILE
 from tests.command_line import CommandLine, send, wait_until
 from tests.made_events import block, entered
-from tests.made_runs import CELL, FAILED, begin_run, cell, on_devices, record, save_plan, save_run, trained
+from tests.made_runs import CELL, FAILED, OK, begin_run, cell, on_devices, record, save_plan, save_run, trained
 from tests.served import serving
 
 FAKE = ("run", "cifar10-conv", "--framework", "fake", "--warmup", "2")
@@ -138,6 +144,25 @@ def test_plan_is_running_between_two_runs_if_who_began_it_lives(store: Store) ->
         assert seen(store).state == "running"
 
 
+def test_imported_plan_that_is_newer_does_not_end_the_one_that_is_measured_here(store: Store) -> None:
+    save_plan(store, {CELL: ["one", "two"]})
+    own = store.query("SELECT id FROM plan")[0]["id"]
+    save_run(store, record("20260101-000001-000000-aaaaaa", "one"), [trained(10, 1.0)])
+    foreign = "20260101-000002-000000-bbbbbb"
+    save_run(store, record(foreign, "there"), [trained(10, 1.0)])
+    save_plan(store, {CELL: ["there", "never"]})
+    (store.folder / IMPORT_FOLDER).mkdir()
+    note = ImportRecord(bundle="", time=0.0, runs=(foreign,))
+    (store.folder / IMPORT_FOLDER / "note.json").write_bytes(msgspec.json.encode(note))
+    long_ago(store.folder / INDEX_FILE)
+    with alone():
+        observer = Observer(store)
+        now = observer.progress(own)
+        assert now
+        assert (now.state, now.final, observer.running()) == ("running", False, own)
+        assert seen(store).state == "interrupted"
+
+
 def test_plan_is_not_running_while_a_later_process_measures_something_else(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,12 +239,39 @@ def test_killed_run_is_interrupted_and_killed_server_harms_no_run(paceline: Comm
     assert paceline.rows()[0]["status"] == "ok"
 
 
-def test_reader_does_not_hold_up_a_writer(store: Store) -> None:
+def test_writer_does_not_hold_up_a_reader(store: Store) -> None:
     save_plan(store, {CELL: ["one"]})
     with store.transaction() as writer:
         writer.execute("UPDATE plan SET suite = 'changed'")
         assert store.query("SELECT suite FROM plan")[0]["suite"] == "made"  # at once, as it was before
     assert store.query("SELECT suite FROM plan")[0]["suite"] == "changed"
+
+
+@pytest.mark.parametrize("patience", [30.0, 0.1])
+def test_run_is_stored_when_a_query_under_way_has_ended(
+    store: Store, monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    monkeypatch.setattr("paceline.store.BUSY_SECONDS", patience)  # of SQLite; a commit that was refused is tried again
+    save_plan(store, {CELL: ["one"]})
+    folder = begin_run(store, record(LATER, "one"), [trained(10, 1.0)])
+    half_read = threading.Event()
+
+    def read_slowly() -> None:
+        with contextlib.closing(sqlite3.connect(store.folder / INDEX_FILE)) as index:
+            rows = index.execute("SELECT * FROM plan, (SELECT 1 UNION SELECT 2)")
+            rows.fetchone()
+            half_read.set()
+            time.sleep(0.6)
+            assert len(rows.fetchall()) == 1
+
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(read_slowly)
+        half_read.wait()
+        began = time.monotonic()
+        store.finish_run(folder, OK)
+        assert time.monotonic() - began > 0.3
+        reading.result()
+    assert [row["id"] for row in store.query("SELECT id FROM run")] == [LATER]
 
 
 def test_reader_undoes_what_a_killed_writer_left_half_done(store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,13 +18,14 @@ from paceline.bundles.reading import import_bundle
 from paceline.bundles.selecting import Choice
 from paceline.bundles.writing import export_bundle
 from paceline.errors import UserError
+from paceline.plan import Run, make_job
 from paceline.replay_results import compare_losses, differences, rounding
-from paceline.replaying import cores_here, replay
+from paceline.replaying import Original, cores_here, replay, timeout_of
 from paceline.store import Store
 from tests.command_line import CommandLine
 from tests.made_bundles import elsewhere
 from tests.made_machines import machine
-from tests.made_runs import CELL, cell, on_devices, record
+from tests.made_runs import CELL, cell, on_devices, record, save_plan
 
 SHORT = ("--framework", "fake", "--steps", "20", "--warmup", "2")
 
@@ -124,10 +126,86 @@ def test_command_from_elsewhere_is_not_run_without_a_word(paceline: CommandLine,
     run = runs(other)[0].name
     refused = other("replay", run)
     assert (refused.returncode, mark.exists()) == (1, False)
-    line = f"paceline: Run {run} is a command from elsewhere; read it and add --trust to run it here: touch {mark}\n"
-    assert refused.stderr == line
+    what = f"Run {run} is a command from elsewhere; read it and add --trust to run it here in {tmp_path}: touch {mark}"
+    assert refused.stderr == f"paceline: {what}\n"
     assert other("replay", run, "--trust").returncode == 0
     assert mark.exists()
+
+
+def moved(measured: CommandLine, folder: Path) -> Store:
+    """The first run as it comes into another store."""
+    export_bundle(Store(measured.store), Choice(runs=[runs(measured)[0].name]), folder / "bundle.zip")
+    store = Store(folder / "other")
+    import_bundle(folder / "bundle.zip", store)
+    return store
+
+
+def test_job_from_elsewhere_that_paceline_would_make_itself_needs_no_trust(
+    measured: CommandLine, tmp_path: Path
+) -> None:
+    store, run = moved(measured, tmp_path), runs(measured)[0].name
+    assert replay(run, 1, store).new_failures == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"graph": {"nodes": []}}, "graph"),
+        ({"block_steps": 10**9, "patience_seconds": float("inf")}, "block_steps, patience_seconds"),
+        ({"task": "probe", "given": "/etc/passwd"}, "given, task"),
+    ],
+)
+def test_job_from_elsewhere_that_paceline_would_not_make_is_not_run_without_a_word(
+    measured: CommandLine, tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    store, run = moved(measured, tmp_path), runs(measured)[0].name
+    path = store.folder / "runs" / run / "job.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), **changes}))
+    reason = f"differs from what Paceline makes of its cell in {told}; read {path} and add --trust to run it here."
+    with pytest.raises(UserError, match=re.escape(reason)):
+        replay(run, 1, store)
+    assert len(list(store.folder.glob("runs/*"))) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"recipe": {"drops": [[1]], "decayed": []}}', '{"recipe": 1}', "[" * 5000]
+)
+def test_job_that_cannot_be_read_is_made_anew(tmp_path: Path, text: str) -> None:
+    of = record("20250101-000001-aaaaaa", "one")
+    (tmp_path / "job.json").write_text(text)
+    assert Original(tmp_path, of).job == make_job(Run(of.cell, 0, "one", 1800.0))
+
+
+def test_cell_that_makes_no_job_is_one_line(tmp_path: Path) -> None:
+    of = record("20250101-000001-aaaaaa", "one", on_devices(2, shares="a:b"))
+    with pytest.raises(UserError, match="Cannot replay run 20250101-000001-aaaaaa: its cell makes no job: could not"):
+        Original(tmp_path, of).made_anew(60.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        (60, 60.0),
+        (604800.0, 604800.0),
+        (604801, 1800.0),
+        (0, 1800.0),
+        (-1, 1800.0),
+        (float("nan"), 1800.0),
+        (float("inf"), 1800.0),
+        ("nan", 1800.0),
+        ("abc", 1800.0),
+        ({}, 1800.0),
+        (None, 1800.0),
+    ],
+)
+def test_timeout_is_that_of_the_plan_if_a_run_can_have_it(tmp_path: Path, told: Any, seconds: float) -> None:
+    store = Store(tmp_path)
+    save_plan(store, {CELL: ["one"]})
+    (path,) = tmp_path.glob("plans/*.json")
+    plan = json.loads(path.read_bytes())
+    plan["settings"]["timeout"] = told
+    path.write_text(json.dumps(plan))
+    assert timeout_of(store, record("20250101-000001-aaaaaa", "one")) == seconds
 
 
 def test_framework_that_is_not_installed_is_one_line(measured: CommandLine, tmp_path: Path) -> None:

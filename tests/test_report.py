@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from paceline.report.columns import joined, number, utilisation
+from paceline.report.grids import FORMATS as GRID_FORMATS
+from paceline.report.layouts import LAYOUTS
 from paceline.report.remarks import remarks
 from paceline.report.render import as_csv, as_json, markdown, text
 from paceline.stats import Estimate
@@ -226,3 +228,13 @@ def test_noisy_row_says_what_was_seen() -> None:
     assert remarks([made(status="noisy", reason="its 95 % interval is 12 % of the median")]) == [
         "torch 1xcpu is noisy: its 95 % interval is 12 % of the median"
     ]
+
+
+@pytest.mark.parametrize("layout", ["rows", *LAYOUTS])
+def test_names_are_neither_markup_nor_formulas(layout: str) -> None:
+    """They may come from another machine's bundle."""
+    rows = [made(framework="[/x]"), made(framework="=1+1")]
+    grids = LAYOUTS[layout](rows) if layout in LAYOUTS else []
+    assert "[/x]" in (GRID_FORMATS["text"](grids) if grids else text(rows))
+    table = csv.reader(io.StringIO(GRID_FORMATS["csv"](grids) if grids else as_csv(rows)))
+    assert not [value for line in table for value in line if value.startswith("=")]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from paceline import series
 from paceline.events import AnyEvent
 from paceline.series import Moment, Series, load_series
 from paceline.store import Store
@@ -83,9 +83,22 @@ def test_a_store_without_results_has_no_series(store: Store) -> None:
     assert load_series(store, ["run"]) == Series()
 
 
-def test_many_runs_are_asked_for_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "CHUNK", 2)
+class Counting(Store):
+    """Notes how many values each question has."""
+
+    values: list[int]
+
+    def query(self, sql: str, *values: object) -> list[sqlite3.Row]:
+        self.values.append(len(values))
+        return super().query(sql, *values)
+
+
+def test_many_runs_are_asked_for_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paceline.run_facts.MOST_VALUES", 2)
+    store = Counting(tmp_path / "results")
+    store.values = []
     for number in range(5):
         save_run(store, record(f"run {number}", f"key {number}"), [trained(10, 1.0 + number)])
     steps = load_series(store, [f"run {number}" for number in range(5)]).step_seconds
     assert steps == {f"run {number}": [1.0 + number] for number in range(5)}
+    assert max(store.values) == 2

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from paceline.errors import UserError
 from paceline.metrics import table_rows
 from paceline.report.render import FORMATS
-from paceline.store import Store
+from paceline.store import INDEX_FILE, Store
 from paceline.web import logs
 from paceline.web.server import serve
 from tests.command_line import CommandLine
-from tests.made_runs import cell, save_plan
+from tests.made_runs import cell, record, save_plan, save_run, trained
 from tests.made_site import ESCAPED, RUNS, Site, served_site
 from tests.served import serving
 
@@ -50,6 +54,20 @@ def test_run_shows_events_versions_and_log(site: Site) -> None:
     text = site.served.ask(f"/runs/{RUNS['good']}").text
     for words in ("Imaginary 9000", "numpy", "2.4.6", "train", "500", "red", f"paceline replay {RUNS['good']}"):
         assert words in text, words
+
+
+def test_secrets_among_the_variables_are_left_out(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    save_plan(store, {cell(): ["one"]})
+    variables = {"HUB_TOKEN": "hunter2", "OMP_NUM_THREADS": "7777"}
+    told = msgspec.structs.replace(record(RUNS["good"], "one"), environment=variables)
+    save_run(store, told, [trained(1000, 2.0)])
+    with serving(store.folder) as served:
+        for path in (f"/runs/{RUNS['good']}", "/results"):
+            text = served.ask(path).text
+            assert "hunter2" not in text
+            assert text.count("(left out)") == 1
+            assert "7777" in text
 
 
 def test_failed_run_has_its_cause(site: Site) -> None:
@@ -154,6 +172,48 @@ def test_empty_store_is_served_and_stays_away(tmp_path: Path) -> None:
         assert served.ask("/runs").status == 200
         assert served.ask("/compare").status == 200
     assert not (tmp_path / "none").exists()
+
+
+def test_while_something_is_measured_no_page_takes_a_core_unasked(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    save_plan(store, {cell(): ["one"]}, suite="done")
+    save_run(store, record(RUNS["good"], "one"), [trained(1000, 2.0)])
+    done = store.query("SELECT id FROM plan")[0]["id"]
+    compared = "/compare?old=suite:done&new=suite:done"
+    heavy = ["/results", f"/plans/{done}", "/results/table.csv", f"/plans/{done}/table.json", compared]
+    with serving(store.folder) as served:
+        assert served.ask("/results").status == 200
+        os.utime(store.folder / INDEX_FILE)  # as a store that has changed
+        save_plan(store, {cell(framework="other"): ["never"]})  # whose maker may be about to begin
+        for path in heavy:
+            short = served.ask(path)
+            assert (short.status, "takes a core from the measurement" in short.text) == (503, True), path
+            anyway = unescape(short.text.rpartition('<a href="')[2].partition('"')[0])
+            assert served.ask(anyway).status == 200, anyway
+
+
+def test_page_is_kept_whatever_else_stands_in_its_address(site: Site) -> None:
+    ask = site.served.ask
+    first = ask("/results?target=0.5").text
+    kept = [ask(f"/results?target=0.50&x={number}").text for number in range(3)]
+    assert kept == [first] * 3
+
+
+def test_ctrl_c_ends_it_at_once_while_pages_wait_to_be_made(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    cells = [cell(batch_size=size, workload=f"net{size}") for size in range(1, 41)]
+    save_plan(store, {one: [f"{one.batch_size}"] for one in cells})
+    for place, one in enumerate(cells):
+        save_run(store, record(f"20260101-0000{place:02}-000000-aaaaaa", f"{one.batch_size}", one), [trained(1000, 2)])
+    with serving(store.folder) as served, ThreadPoolExecutor() as pool:
+        pages = [pool.submit(served.ask, f"/results?target=0.{number}") for number in range(1, 6)]
+        time.sleep(1.5)
+        began = time.monotonic()
+        served.process.send_signal(signal.SIGINT)
+        assert served.process.wait(timeout=30) == 0
+        took = time.monotonic() - began
+        assert any(page.exception() or page.result().status == 503 for page in pages)  # it was early enough
+    assert took < 3
 
 
 def test_ctrl_c_ends_it_at_once_also_with_an_open_stream(site: Site, tmp_path: Path) -> None:

@@ -194,8 +194,16 @@ def cpu_devices(text: str) -> DeviceSet:
 
 
 def print_log(folder: Path, run: str) -> None:
-    """As it was written, rubbish included."""
-    sys.stdout.buffer.write((Store(folder).find_run(run) / LOG_FILE).read_bytes())
+    """As it was written, rubbish included; but what a program printed must not steer the reader's terminal."""
+    log = Store(folder).find_run(run) / LOG_FILE
+    if not log.exists():
+        raise UserError(f"Run {log.parent.name} has no log.")
+    if sys.stdout.isatty():
+        from paceline.web.logs import lines_of
+
+        sys.stdout.writelines(f"{line}\n" for line in lines_of(log.read_bytes()))
+    else:
+        sys.stdout.buffer.write(log.read_bytes())
 
 
 def install_frameworks(names: Sequence[str], python: Path | None) -> None:

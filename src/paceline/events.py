@@ -64,11 +64,12 @@ class Finished(Event, tag="finished", frozen=True, kw_only=True):
 
 AnyEvent = Phase | Block | Evaluation | Failed | Finished
 DECODER = msgspec.json.Decoder(AnyEvent)
+RUBBISH_LINES = 10  # that are kept: a file may have millions of them, and one is enough to tell
 
 
 @dataclass
 class EventFile:
-    """One rank's events so far; a line that is no event is kept as rubbish."""
+    """One rank's events so far; the first lines that are no events are kept as rubbish."""
 
     path: Path
     events: list[AnyEvent] = field(default_factory=list)
@@ -81,16 +82,20 @@ class EventFile:
             return []
         with self.path.open("rb") as file:
             file.seek(self._position)
-            text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self._position += len(whole)
-        return [event for line in whole.splitlines() if (event := self._decode(line)) is not None]
+            return [event for line in file if (event := self._take(line)) is not None]
+
+    def _take(self, line: bytes) -> AnyEvent | None:
+        if not line.endswith(b"\n"):  # the last one, of which more may come
+            return None
+        self._position += len(line)
+        return self._decode(line[:-1])
 
     def _decode(self, line: bytes) -> AnyEvent | None:
         try:
             event: AnyEvent = DECODER.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            self.rubbish.append(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if len(self.rubbish) < RUBBISH_LINES:
+                self.rubbish.append(line)
             return None
         self.events.append(event)
         return event

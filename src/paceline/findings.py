@@ -11,6 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from paceline.metrics import Row
+from paceline.report.columns import where
 from paceline.significance import LEVEL, Scatter
 from paceline.stats import Estimate, difference, ratio
 
@@ -85,10 +86,14 @@ class Quantity:
     better: int  # 1: more of it, -1: less
     scale: Scale
 
-    def usable(self, row: Row) -> bool:
-        """Two runs or more, and nothing that has no ratio."""
+    def measured(self, row: Row) -> bool:
+        """Nothing failed, and nothing has no ratio."""
         values = self.values(row)
-        return len(values) > 1 and row.status != "failed" and (self.scale is DIFFERENCE or min(values) > 0)
+        return bool(values) and row.status != "failed" and (self.scale is DIFFERENCE or min(values) > 0)
+
+    def usable(self, row: Row) -> bool:
+        """Measured twice or more, so that it can be compared."""
+        return len(self.values(row)) > 1 and self.measured(row)
 
 
 def _memory(row: Row) -> Values:
@@ -106,30 +111,24 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         return []  # nobody knows whether two commands train the same thing
     return [
         *_single_runs(rows),
+        *_apart(rows),
         *leaders(rows, SPEED),
         *_without_result(rows),
         *_scaling(rows),
         *leaders(rows, ACCURACY),
         *leaders(rows, MEMORY),
-        *_apart(rows),
     ]
 
 
-def _place(row: Row) -> str:
-    unlike = ":".join(map(str, row.shares)) if len(set(row.shares)) > 1 else ""
-    marks = ("wrapped" if row.wrapped else "", "simulated" if row.slow else "")
-    return " ".join(filter(None, (row.devices, unlike, *marks)))
-
-
 def _name(row: Row) -> str:
-    return f"{row.framework} {_place(row)}"
+    return f"{row.framework} {where(row)}"
 
 
 def _alike(rows: Sequence[Row], quantity: Quantity) -> list[list[Row]]:
     """Rows that differ in their framework alone, where there are several; of one framework the newest."""
     groups: dict[object, dict[str, Row]] = {}
     for row in filter(quantity.usable, rows):
-        settings = (_place(row), row.slow, row.batch_size, row.learning_rate, row.machine, row.seed)
+        settings = (where(row), row.slow, row.batch_size, row.learning_rate, row.machine, row.seed)
         groups.setdefault(settings, {}).setdefault(row.framework, row)
     return [list(group.values()) for group in groups.values() if len(group) > 1]
 
@@ -147,7 +146,7 @@ def leaders(rows: Sequence[Row], quantity: Quantity) -> Iterator[Finding]:
         against = [judge.against(row.framework, quantity.values(best), quantity.values(row)) for row in others]
         yield Finding(
             kind=quantity.kind,
-            where=_place(best),
+            where=where(best),
             who=(best.framework,),
             against=tuple(against),
             cells=tuple(map(_name, ordered)),
@@ -179,12 +178,12 @@ def _against_fewer(kind: str, fewer: Row, more: Row, judge: Judge) -> Finding | 
     values, base = more.images_per_second_of_runs, fewer.images_per_second_of_runs
     expected = [perfect * value for value in base]
     above = statistics.median(values) > statistics.median(expected)
-    if above != (kind == "above linear") or not judge.against(_place(fewer), values, expected).clear:
+    if above != (kind == "above linear") or not judge.against(where(fewer), values, expected).clear:
         return None
-    plain = judge.against(_place(fewer), values, base)
+    plain = judge.against(where(fewer), values, base)
     return Finding(
         kind=kind,
-        where=_place(more),
+        where=where(more),
         who=(more.framework,),
         against=(Against(plain.name, plain.value, clear=True),),
         cells=(_name(more), _name(fewer)),
@@ -210,7 +209,12 @@ def _single_runs(rows: Sequence[Row]) -> Iterator[Finding]:
 
 
 def _apart(rows: Sequence[Row]) -> Iterator[Finding]:
-    """Cells of one device set whose runs were not interleaved; the ids of runs sort by time."""
+    """Cells of one device set that a change of the machine could have made different."""
     for group in _alike(rows, SPEED):
-        if max(min(row.runs) for row in group) > min(max(row.runs) for row in group):
-            yield Finding(kind="apart", where=_place(group[0]), cells=tuple(map(_name, group)))
+        if not interleaved(group):
+            yield Finding(kind="apart", where=where(group[0]), cells=tuple(map(_name, group)))
+
+
+def interleaved(rows: Sequence[Row]) -> bool:
+    """Whether none of them was done before another began; the ids of runs sort by time."""
+    return max(min(row.runs) for row in rows) <= min(max(row.runs) for row in rows)

@@ -133,5 +133,7 @@ def _gpu(handle: Any) -> Gpu:
 def read_samples(folder: Path) -> list[Sample]:
     """All samples of a run; the last may be half written if Paceline was killed."""
     path = folder / FILE
-    text = path.read_bytes() if path.exists() else b""
-    return [msgspec.json.decode(line, type=Sample) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+    if not path.exists():
+        return []
+    with path.open("rb") as file:  # line by line: of a file of empty ones, the first is refused
+        return [msgspec.json.decode(line, type=Sample) for line in file if line.endswith(b"\n")]

@@ -14,8 +14,8 @@ RUN_FOLDER, PLAN_FOLDER = "runs", "plans"
 RUN_FILE, OUTCOME_FILE = "run.json", "outcome.json"
 FORMAT = 1
 SECRET = re.compile(
-    r"token|secret|passw|credential|api_?key|private_?key|^TF_VAR_", re.IGNORECASE
-)  # names of variables
+    r"token|secret|passw|pwd|credential|auth|(api|private|access)[_-]?key|^TF_VAR_", re.IGNORECASE
+)  # names of variables and flags
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ import shlex
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -28,19 +29,32 @@ from paceline.plan import Plan, Run, make_job, reason_to_skip
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RunRecord
 from paceline.replay_results import Replay, set_side_by_side
 from paceline.runner import Tools, alone, run_folder, train
+from paceline.shares import MEASURED
 from paceline.store import Store, new_id
 from paceline.suite import Suite
 from paceline.timing import measuring as timing
-from paceline_worker.protocol import Job
+from paceline_worker.protocol import JOB_FILE, Job
 
 SUITE = "replay"  # under which `show --suite` finds the newest
 COMMAND_SECONDS, TRAINING_SECONDS = 86400.0, 1800.0  # after which a run is ended, if its plan is not known
+LONGEST_SECONDS = 604800.0  # a week: what a plan says beyond that is a slip or a trap
+OF_A_MACHINE = {"seed", "cores", "dataset"}  # parts of a job that are made anew for each run
 PLAN_OF_KEY = "SELECT plan_id, position FROM plan_run WHERE key = ? ORDER BY plan_id DESC LIMIT 1"
 # The newest run of every other key of a cell.
 SIBLINGS = """
 SELECT MAX(run.id) AS id FROM run JOIN plan_run USING (key)
 WHERE plan_id = ? AND position = ? AND key != ? GROUP BY key ORDER BY 1
 """
+
+
+class Settings(msgspec.Struct, frozen=True):
+    timeout: float | None = None
+
+
+class Limited(msgspec.Struct, frozen=True):
+    """All that is asked of a plan."""
+
+    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -55,8 +69,16 @@ class Original:
         """What its worker was told; made anew from its cell where the record is too old to tell all of it."""
         try:
             return Job.read(self.folder)
-        except (KeyError, TypeError):
-            return make_job(Run(self.record.cell, self.record.repeat, self.record.key, TRAINING_SECONDS))
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            return self.made_anew(TRAINING_SECONDS)
+
+    def made_anew(self, timeout: float, shares: tuple[int, ...] = ()) -> Job:
+        """What a worker would be told today."""
+        try:
+            return make_job(Run(self.record.cell, self.record.repeat, self.record.key, timeout), shares)
+        except (LookupError, ValueError, ArithmeticError) as error:  # such as shares that are no numbers
+            why = printable(str(error))
+            raise UserError(f"Cannot replay run {self.record.id}: its cell makes no job: {why}.") from None
 
 
 def replay(text: str, repeats: int, store: Store, *, trust: bool = False) -> Replay:
@@ -66,9 +88,12 @@ def replay(text: str, repeats: int, store: Store, *, trust: bool = False) -> Rep
     machine, original = this_machine(), _read(store, text)
     record = original.record
     _check_possible(record, machine)
-    if record.cell.command:
-        _check_command(record, store, machine, trust=trust)
-    plan = _plan(record, repeats, _timeout(store, record), machine)
+    timeout = timeout_of(store, record)
+    if not trust and (record.machine.id != machine.id or came_from_elsewhere(store, record.id)):
+        (_check_command_from_elsewhere if record.cell.command else _check_job_from_elsewhere)(original, timeout)
+    if record.cell.command and not Path(record.cell.command.folder).is_dir():
+        raise UserError(f"The folder {printable(record.cell.command.folder)}, in which the command ran, is not here.")
+    plan = _plan(record, repeats, timeout, machine)
     with alone():
         store.save_plan(plan, shlex.join(["paceline", "replay", record.id, "--repeats", str(repeats)]))
         (_time if record.cell.command else _train_again)(original, plan, store, machine)
@@ -97,13 +122,33 @@ def _check_possible(record: RunRecord, machine: Machine) -> None:
         raise UserError(f"{cell.data} is not on this machine; `paceline data get {cell.data}` fetches it.")
 
 
-def _check_command(record: RunRecord, store: Store, machine: Machine, *, trust: bool) -> None:
-    """What somebody else typed is not run without a word, and its folder must be here."""
-    line, folder = printable(str(record.cell.command)), record.cell.command.folder if record.cell.command else ""
-    if not trust and (record.machine.id != machine.id or came_from_elsewhere(store, record.id)):
-        raise UserError(f"Run {record.id} is a command from elsewhere; read it and add --trust to run it here: {line}")
-    if not Path(folder).is_dir():
-        raise UserError(f"The folder {folder}, in which the command ran, is not here.")
+def _check_command_from_elsewhere(original: Original, _: float) -> None:
+    """What somebody else typed is not run without a word."""
+    record, command = original.record, original.record.cell.command
+    if command:
+        line, folder = printable(str(command)), printable(command.folder)
+        what = f"Run {record.id} is a command from elsewhere"
+        raise UserError(f"{what}; read it and add --trust to run it here in {folder}: {line}")
+
+
+def _check_job_from_elsewhere(original: Original, timeout: float) -> None:
+    """A record from elsewhere may tell a worker anything; what Paceline itself would tell it needs no trust."""
+    record, job = original.record, original.job
+    possible = len(job.shares) == len(job.devices) and all(share > 0 for share in job.shares)
+    measured = job.shares if record.cell.shares == MEASURED and possible else ()
+    given, usual = _told(job), _told(original.made_anew(timeout, measured))
+    differing = sorted(name for name in usual if given[name] != usual[name])
+    if differing:
+        raise UserError(
+            f"Run {record.id} is from elsewhere, and its job differs from what Paceline makes of its cell in "
+            f"{', '.join(differing)}; read {original.folder / JOB_FILE} and add --trust to run it here."
+        )
+
+
+def _told(job: Job) -> dict[str, Any]:
+    """A job as its file has it, where tuples are lists; without what each machine has of its own."""
+    found: dict[str, Any] = json.loads(json.dumps(job.to_json()))
+    return {name: value for name, value in found.items() if name not in OF_A_MACHINE}
 
 
 def _plan(record: RunRecord, repeats: int, timeout: float, machine: Machine) -> Plan:
@@ -135,12 +180,16 @@ def cores_here(cell: Cell, machine: Machine) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(others[core] for core in device) for device in cell.cores)
 
 
-def _timeout(store: Store, record: RunRecord) -> float:
-    """That of its plan, if one is known."""
+def timeout_of(store: Store, record: RunRecord) -> float:
+    """That of its plan, if one is known and tells one that a run can have."""
     usual = COMMAND_SECONDS if record.cell.command else TRAINING_SECONDS
     for row in store.query(PLAN_OF_KEY, record.key):
-        settings = json.loads((store.folder / PLAN_FOLDER / f"{row['plan_id']}.json").read_bytes())["settings"]
-        return float(settings.get("timeout", usual))
+        content = (store.folder / PLAN_FOLDER / f"{row['plan_id']}.json").read_bytes()
+        try:
+            found = msgspec.json.decode(content, type=Limited).settings.timeout
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return usual
+        return found if found is not None and 0 < found <= LONGEST_SECONDS else usual
     return usual
 
 

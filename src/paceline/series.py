@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from paceline.run_facts import rows_among
 from paceline.store import Store
 
-# Names of runs stand in the text as question marks: SQLite then looks only at these runs inside of a view.
-CHUNK = 1000
 ENDED_WELL = "SELECT id FROM run WHERE status = 'ok' AND id IN (SELECT value FROM json_each(?)) ORDER BY id"
 EVALUATED = "SELECT DISTINCT run_id AS id FROM evaluation WHERE run_id IN (SELECT value FROM json_each(?))"
 STEPS = """
@@ -62,23 +61,17 @@ def load_series(store: Store, run_ids: Iterable[str]) -> Series:
     wanted = json.dumps(list(dict.fromkeys(run_ids)))
     ids = [row["id"] for row in store.query(ENDED_WELL, wanted)]
     steps: dict[str, list[float]] = defaultdict(list)
-    for row in _rows(store, STEPS, ids):
+    for row in rows_among(store, STEPS, ids):
         steps[row["run_id"]].append(row["step_seconds"])
     phases: dict[str, dict[str, float]] = defaultdict(dict)
-    for row in _rows(store, PHASES, ids):
+    for row in rows_among(store, PHASES, ids):
         phases[row["run_id"]][row["phase"]] = row["seconds"]
     return Series(
         step_seconds=dict(steps),
-        blocks=_moments(_rows(store, BLOCKS, ids)),
-        epochs=_moments(_rows(store, EPOCHS, [row["id"] for row in store.query(EVALUATED, json.dumps(ids))])),
+        blocks=_moments(rows_among(store, BLOCKS, ids)),
+        epochs=_moments(rows_among(store, EPOCHS, [row["id"] for row in store.query(EVALUATED, json.dumps(ids))])),
         phases=dict(phases),
     )
-
-
-def _rows(store: Store, sql: str, ids: Sequence[str]) -> Iterator[sqlite3.Row]:
-    for start in range(0, len(ids), CHUNK):
-        chunk = ids[start : start + CHUNK]
-        yield from store.query(sql.format(", ".join("?" * len(chunk))), *chunk)
 
 
 def _moments(rows: Iterable[sqlite3.Row]) -> dict[str, list[Moment]]:

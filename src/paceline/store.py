@@ -26,6 +26,8 @@ from paceline.whole_files import write_json
 from paceline_worker.protocol import JOB_FILE, Job
 
 INDEX_FILE = "index.sqlite"
+BUSY_SECONDS = 30.0  # how long SQLite waits for a lock, before a transaction and at its end
+COMMIT_TRIES = 10  # each as long; what was measured for hours must not be lost to somebody who reads for minutes
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class Store:
                 if not _is_current(index):
                     self._fill(index)
                 yield index
-                index.execute("COMMIT")
+                _commit(index)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -166,14 +168,26 @@ class Store:
 
 @contextlib.contextmanager
 def _connected(name: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(sqlite3.connect(name, timeout=30, isolation_level=None, uri=uri)) as index:
+    with contextlib.closing(sqlite3.connect(name, timeout=BUSY_SECONDS, isolation_level=None, uri=uri)) as index:
         index.row_factory = sqlite3.Row
         yield index
 
 
+def _commit(index: sqlite3.Connection) -> None:
+    """Waits for queries under way; new ones wait for it meanwhile, and a transaction that was refused is kept."""
+    for left in reversed(range(COMMIT_TRIES)):
+        try:
+            index.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or not left:
+                raise
+        else:
+            return
+
+
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """The index without a lock that a writer waits for: reading must not hold up who measures."""
+    """The index without the right to write: who stores a run waits at most for the query under way."""
     with _connected(f"{path.absolute().as_uri()}?mode=ro", uri=True) as index:
         try:
             _is_current(index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from paceline.errors import UserError
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A place to write to; what stands there in the end becomes `path`, and after an error nothing is left."""
-    scratch = path.with_name(f".{path.name}.new")
+    scratch = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.new")  # two may write the same file
     try:
         yield scratch
         scratch.replace(path)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from paceline.bundles.manifest import (
     DIRECTORY_BYTES,
-    FILE_BYTES,
     FILES,
     FORMAT,
     MANIFEST_BYTES,
@@ -25,6 +24,7 @@ from paceline.bundles.manifest import (
     Entry,
     Manifest,
     decode_versioned,
+    most_bytes,
 )
 from paceline.outcome import printable
 
@@ -94,6 +94,8 @@ def _members(archive: zipfile.ZipFile) -> Members:
     for member in found:
         for reason in (reason for reason, is_so in WRONG.items() if is_so(member)):
             raise BundleError(f"{printable(member.orig_filename[:100])!r} {reason}")
+        if member.filename != MANIFEST_FILE and member.file_size > most_bytes(member.filename):
+            raise BundleError(f"{member.filename!r} has more than {most_bytes(member.filename):,} bytes")
     members = {member.filename: member for member in found}
     if len({name.casefold() for name in members}) < len(found):
         raise BundleError("two of its files have the same name")
@@ -114,7 +116,6 @@ WRONG: dict[str, Callable[[zipfile.ZipInfo], bool]] = {
     "is packed in a way that bundles are not": lambda member: (
         member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
     ),
-    f"has more than {FILE_BYTES:,} bytes": lambda member: member.file_size > FILE_BYTES,
 }
 
 
@@ -124,7 +125,11 @@ def _list(archive: zipfile.ZipFile, members: Members) -> bytes:
     size = members[MANIFEST_FILE].file_size
     if size > MANIFEST_BYTES:
         raise BundleError(f"its {MANIFEST_FILE} has {size:,} bytes, more than the {MANIFEST_BYTES:,} of a bundle")
-    return archive.read(members[MANIFEST_FILE])
+    with archive.open(members[MANIFEST_FILE]) as source:
+        content = source.read(size + 1)  # a bare read() inflates all that is packed before it looks at the size
+    if len(content) != size:
+        raise BundleError(f"its {MANIFEST_FILE} has not the {size:,} bytes that the zip says")
+    return content
 
 
 def _check_list(manifest: Manifest, members: Members) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import calendar
+import contextlib
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,9 +31,11 @@ from paceline.verify import Verdict
 from paceline_worker.protocol import JOB_FILE
 
 KEY = re.compile(r"[\w-]{1,80}", re.ASCII)
+DAY_SECONDS = 86400  # clocks may be wrong by so much, and time zones may be
 LAST_MOMENT = 2**33  # seconds since 1970: no run began after the year 2242
 TEXT_LENGTH = 2**16  # no name, command or variable is longer
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # a terminal would obey these
+MOVING = re.compile("[\t\n\u061c\u200e\u200f\u2028\u2029]")  # names with these are read as something else
 UNFIT = (UserError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, sqlite3.Error, RecursionError)
 
 
@@ -51,15 +56,28 @@ class KeptJob(msgspec.Struct, frozen=True, kw_only=True):
     recipe: dict[str, Any]
 
 
+@contextlib.contextmanager
+def refusing_unfit(what: str) -> Iterator[None]:
+    """Whatever the code stumbles over in a record that nobody thought of is a refusal, too."""
+    try:
+        yield
+    except BundleError:
+        raise
+    except UNFIT as error:
+        raise BundleError(f"{what}: {type(error).__name__}: {error}") from None
+
+
 def check_run(folder: Path) -> RunRecord:
     """A finished run with all that it must have."""
     name = folder.name
+    _check_id(name, f"run {name}")
     run = decode_versioned(_content(folder, RUN_FILE), RunRecord, FORMAT, f"{name}/{RUN_FILE}")
     outcome = decode(_content(folder, OUTCOME_FILE), Outcome, f"{name}/{OUTCOME_FILE}")
     for reason in (reason for reason, is_so in WRONG_RUN.items() if is_so(run, outcome, folder)):
         raise BundleError(f"run {name} {reason}")
     _check_texts(run, f"{name}/{RUN_FILE}")
     _check_texts(msgspec.structs.replace(outcome, log_end=None), f"{name}/{OUTCOME_FILE}")  # that is shown escaped
+    _check_names((run.machine.host, run.machine.description), f"run {name}")
     _check_cell(run.cell, f"run {name}")
     (_check_command if run.cell.command else _check_training)(run, outcome, folder)
     _check_samples(folder)
@@ -70,9 +88,25 @@ WRONG_RUN: dict[str, Callable[[RunRecord, Outcome, Path], bool]] = {
     "has another id inside than its folder": lambda run, _, folder: run.id != folder.name,
     "has a key that is none": lambda run, *_: not KEY.fullmatch(run.key),
     "began at no moment that there is": lambda run, *_: not 0 <= run.started < LAST_MOMENT,
+    "began more than a day from what its id says": lambda run, *_: abs(moment(run.id) - run.started) > DAY_SECONDS,
     "is neither ok nor failed": lambda _, outcome, __: outcome.status not in ("ok", "failed"),
     "has a repeat below 0": lambda run, *_: run.repeat < 0,
 }
+
+
+def moment(name: str) -> float:
+    """When a run or plan with this id was made, in seconds since 1970."""
+    return float(calendar.timegm(time.strptime(name[:15], "%Y%m%d-%H%M%S")))
+
+
+def _check_id(name: str, where: str) -> None:
+    """Tables take the newest run and plan by their ids: one from the future would stand before all that comes."""
+    try:
+        ahead = moment(name) - time.time()
+    except ValueError:
+        raise BundleError(f"{where} has an id that is no moment") from None
+    if ahead > DAY_SECONDS:
+        raise BundleError(f"{where} has an id that is more than a day ahead of this machine's clock")
 
 
 def _content(folder: Path, file: str) -> bytes:
@@ -99,7 +133,14 @@ def _strings(value: Any) -> Iterator[str]:
         yield from (text for part in value for text in _strings(part))
 
 
+def _check_names(names: Iterable[str], where: str) -> None:
+    """They stand in the middle of lines, some of which are commands to be copied."""
+    for name in filter(MOVING.search, names):
+        raise BundleError(f"{where} has a name with characters that no name has: {name[:60]!a}")
+
+
 def _check_cell(cell: Cell, where: str) -> None:
+    _check_names((cell.workload, cell.framework), where)
     try:
         devices = cell.device_set
     except UserError as error:
@@ -111,6 +152,7 @@ def _check_cell(cell: Cell, where: str) -> None:
 def _check_training(run: RunRecord, outcome: Outcome, folder: Path) -> None:
     """Its job is that of its cell, and what its ranks wrote are events; a run may have failed because they are not."""
     job = decode(_content(folder, JOB_FILE), KeptJob, f"{folder.name}/{JOB_FILE}")
+    _check_texts(job, f"{folder.name}/{JOB_FILE}")
     cell, name = run.cell, f"{job.framework}+{job.mode}" if job.mode else job.framework
     told = (name, job.devices, job.update, job.data, job.precision, job.steps, job.warmup, job.seed)
     seed = (cell.seed + run.repeat) % 2**32
@@ -145,6 +187,7 @@ def _check_samples(folder: Path) -> None:
 
 def check_plan(content: bytes, plan_id: str) -> PlanRecord:
     where = f"plan {plan_id}"
+    _check_id(plan_id, where)
     plan = decode_versioned(content, PlanRecord, FORMAT, where)
     if plan.id != plan_id:
         raise BundleError(f"{where} has another id inside")
@@ -153,6 +196,7 @@ def check_plan(content: bytes, plan_id: str) -> PlanRecord:
     if not all(KEY.fullmatch(key) for keys in plan.keys for key in keys):
         raise BundleError(f"{where} has a key that is none")
     _check_texts(plan, where)
+    _check_names((plan.suite,), where)
     for cell in plan.cells:
         _check_cell(cell, where)
     return plan
@@ -162,6 +206,7 @@ def check_certificate(content: bytes, name: str, runs: Iterable[RunRecord]) -> V
     """A verdict about something that is in the bundle."""
     verdict = decode(content, Verdict, name)
     _check_texts(verdict, name)
+    _check_names((verdict.workload, verdict.framework), name)
     if not any(concerns(verdict, run) for run in runs):
         raise BundleError(f"{name} is about none of its runs")
     return verdict
@@ -188,9 +233,7 @@ def check_agreement(plans: Iterable[PlanRecord], runs: Iterable[RunRecord]) -> N
 
 def rehearse(folder: Path) -> None:
     """Index and show everything in a place of its own: what cannot be shown would spoil every table of the store."""
-    try:
+    with refusing_unfit("its results cannot be shown"):
         store = Store(folder)
         store.rebuild()
         text(table_rows(store, {}, everything=True), width=120)
-    except UNFIT as error:
-        raise BundleError(f"its results cannot be shown: {type(error).__name__}: {error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from pathlib import PurePosixPath
 from typing import TypeVar
 
 import msgspec
@@ -14,7 +15,12 @@ FORMAT = 1
 MANIFEST_FILE = "manifest.json"
 
 # Limits keep a hostile bundle from filling memory or disk. `export` keeps to them as well.
-FILE_BYTES = 2**28  # a log of 256 MiB is a progress bar that ran for days
+# A file's limit goes by how its name ends: what is decoded takes many times its size in memory, a log takes none.
+FILE_BYTES = {
+    ".txt": 2**28,  # a log of 256 MiB is a progress bar that ran for days
+    ".jsonl": 2**26,  # 64 MiB are the samples of two days on four cores, or of six hours on 64
+    ".json": 2**22,  # the largest job has 30 kB, a plan about 1 kB for each cell
+}
 TOTAL_BYTES = 2**32  # 5,000 runs have about 100 MB, and logs may be long
 FILES = 200_000  # 5,000 runs of 16 ranks have 110,000
 MANIFEST_BYTES = 2**26  # so many entries of 150 bytes each, twice over
@@ -51,6 +57,11 @@ class Versioned(msgspec.Struct, frozen=True):
     """All that is asked of a record before its version is known."""
 
     format: int
+
+
+def most_bytes(name: str) -> int:
+    """How large a file of this name may be."""
+    return FILE_BYTES[PurePosixPath(name).suffix]
 
 
 def entry(name: str, content: bytes) -> Entry:

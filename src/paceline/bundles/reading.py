@@ -16,12 +16,19 @@ import msgspec
 
 from paceline import certificates
 from paceline.bundles.archive import unpack
-from paceline.bundles.checking import check_agreement, check_certificate, check_plan, check_run, rehearse
+from paceline.bundles.checking import (
+    check_agreement,
+    check_certificate,
+    check_plan,
+    check_run,
+    refusing_unfit,
+    rehearse,
+)
 from paceline.bundles.manifest import BundleError, digest
 from paceline.bundles.selecting import certificate_name, subject
 from paceline.errors import UserError
 from paceline.indexing import insert_plan, insert_run
-from paceline.machine import Machine
+from paceline.machine import Machine, this_machine
 from paceline.outcome import one_line
 from paceline.records import PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord, cell_id
 from paceline.store import Store, new_id
@@ -126,6 +133,11 @@ def _sweep(folder: Path) -> None:
 
 def _checked(path: Path, scratch: Path) -> Bundle:
     _, listed = unpack(path, scratch)
+    with refusing_unfit("its records cannot be read"):
+        return _checked_records(scratch, digest(listed))
+
+
+def _checked_records(scratch: Path, name: str) -> Bundle:
     runs = [check_run(folder) for folder in sorted((scratch / RUN_FOLDER).glob("*"))]
     plans = [check_plan(file.read_bytes(), file.stem) for file in sorted((scratch / PLAN_FOLDER).glob("*"))]
     check_agreement(plans, runs)
@@ -136,7 +148,7 @@ def _checked(path: Path, scratch: Path) -> Bundle:
             raise BundleError(f"{certificates.FOLDER}/{file.name} is about something else than its name says")
         verdicts.append(verdict)
     rehearse(scratch)
-    return Bundle(digest(listed), runs, plans, verdicts)
+    return Bundle(name, runs, plans, verdicts)
 
 
 def _has_run(store: Store, scratch: Path, run_id: str) -> bool:
@@ -175,12 +187,14 @@ def _new_verdicts(store: Store, verdicts: Sequence[Verdict]) -> Iterator[Verdict
 
 
 def _check_keys(store: Store, runs: Sequence[RunRecord]) -> None:
-    """A run must not come into the place of something else that was measured here."""
-    given = {run.key: run for run in runs}
+    """A run must not come into the place of what was measured here, be it something else or the same."""
+    given, own = {run.key: run for run in runs}, this_machine().id
     for row in store.query(SAME_KEYS, json.dumps(list(given))):
         run = given[row["key"]]
         if (row["machine"], row["cell"], row["repeat"]) != (run.machine.id, cell_id(run.cell), run.repeat):
             raise BundleError(f"run {run.id} has the key of run {row['id']} here, but measured something else")
+        if run.machine.id == own:
+            raise BundleError(f"run {run.id} says that this machine measured what it has as run {row['id']} already")
 
 
 def _keep(bundle: Bundle, runs: Sequence[RunRecord], scratch: Path) -> Path | None:

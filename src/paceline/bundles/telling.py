@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from paceline.bundles.reading import Taken
 from paceline.bundles.writing import Written
 from paceline.machine import Machine
+from paceline.outcome import printable
 
 
 def written(found: Written, path: Path) -> str:
@@ -31,7 +33,8 @@ def _about_taken(found: Taken, path: Path) -> Iterator[str]:
     before = f", and {_listed(('run', found.runs_before))} here already, the same" if found.runs_before else ""
     yield f"{path}: {what} new{before}; content {found.digest}"
     yield from _machines(found.machines)
-    yield from (f"paceline show --suite {suite}" for suite in found.suites)
+    # Somebody else chose the name, and the line is there to be copied into a shell.
+    yield from (f"paceline show --suite {shlex.quote(printable(suite))}" for suite in found.suites)
 
 
 def _listed(*counted: tuple[str, int]) -> str:

@@ -13,9 +13,8 @@ import msgspec
 
 from paceline import certificates
 from paceline.bundles import archive
-from paceline.bundles.checking import check_agreement, check_plan, check_run
+from paceline.bundles.checking import check_agreement, check_plan, check_run, refusing_unfit
 from paceline.bundles.manifest import (
-    FILE_BYTES,
     FILES,
     MANIFEST_FILE,
     NAME,
@@ -25,6 +24,7 @@ from paceline.bundles.manifest import (
     Manifest,
     digest,
     entry,
+    most_bytes,
 )
 from paceline.bundles.selecting import Choice, Selection, proofs, select
 from paceline.errors import UserError
@@ -33,7 +33,9 @@ from paceline.records import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, SECRET, RunRecor
 from paceline.store import Store
 from paceline.whole_files import check_place, replacing
 
-FLAG = re.compile(r"-{1,2}[\w-]+")
+# In a word of a command, which may be a whole line for a shell: flags, and names that are given a value.
+NAMES = re.compile(r"(?<![\w.-])(?:-{1,2}[\w-]+|[\w.-]+(?==))")
+PASSWORD_IN_ADDRESS = re.compile("://[^/@]*:[^/@]*@")
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Written:
     machines: tuple[Machine, ...]
     bytes: int
     digest: str
-    doubtful: tuple[str, ...]  # flags of commands that may have a secret beside them
+    doubtful: tuple[str, ...]  # what in commands may have a secret beside it
 
 
 def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
@@ -72,10 +74,11 @@ def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
 def _checked(selection: Selection) -> list[RunRecord]:
     """What `import` would refuse is refused here, where it can be put right."""
     try:
-        _check_names(selection)
-        runs = [check_run(folder) for folder in selection.runs]
-        plans = [check_plan(content, plan_id) for plan_id, content in selection.plans.items()]
-        check_agreement(plans, runs)
+        with refusing_unfit("its records cannot be read"):
+            _check_names(selection)
+            runs = [check_run(folder) for folder in selection.runs]
+            plans = [check_plan(content, plan_id) for plan_id, content in selection.plans.items()]
+            check_agreement(plans, runs)
     except BundleError as reason:
         raise UserError(f"Cannot export this: {reason}; nothing was written.") from None
     for run in runs:
@@ -115,9 +118,9 @@ def _files(selection: Selection, proven: Mapping[str, bytes]) -> Iterator[tuple[
 
 
 def _content(path: Path) -> bytes:
-    size = path.stat().st_size
-    if size > FILE_BYTES:
-        raise UserError(f"{path} has {size:,} bytes, more than the {FILE_BYTES:,} that a bundle takes of one file.")
+    size, most = path.stat().st_size, most_bytes(path.name)
+    if size > most:
+        raise UserError(f"{path} has {size:,} bytes, more than the {most:,} that a bundle takes of such a file.")
     return path.read_bytes()
 
 
@@ -141,6 +144,8 @@ def _write(path: Path, files: Iterator[tuple[str, bytes]]) -> bytes:
 
 
 def _doubtful_flags(runs: Sequence[RunRecord]) -> Iterator[str]:
-    words = (word for run in runs if run.cell.command for word in run.cell.command.arguments)
-    flags = (found[0] for word in words if (found := FLAG.match(word)))
-    yield from dict.fromkeys(filter(SECRET.search, flags))
+    words = [word for run in runs if run.cell.command for word in run.cell.command.arguments]
+    names = (name for word in words for name in NAMES.findall(word))
+    yield from dict.fromkeys(filter(SECRET.search, names))
+    if any(map(PASSWORD_IN_ADDRESS.search, words)):
+        yield "a password in an address"

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from paceline.charts.material import Choice, Drawing, Material, amount, layer, silent, words
 from paceline.charts.style import BAR_STEP, WIDTH, Spec
-from paceline.charts.words import outcome, with_interval
+from paceline.charts.words import MOST_NAMED, few, outcome, with_interval
 from paceline.metrics import Row
 from paceline.report.columns import joined, number
+
+TOGETHER = "one process serves all devices, so its memory is that of all together"
 
 
 class Bar(NamedTuple):
@@ -20,6 +22,7 @@ class Bar(NamedTuple):
     value: float
     span: tuple[float, float] | None
     said: str  # at its end
+    hollow: bool = False  # of another kind than the rest, not to be compared with them
 
 
 def speed(material: Material) -> Drawing | None:
@@ -50,32 +53,44 @@ def memory(material: Material) -> Drawing | None:
         found = row.peak_memory_mib
         values = found if len(found) > 1 else row.memory_mib_of_runs
         span = (min(values), max(values)) if len(values) > 1 else None
-        whole = " in all" if row.memory_of == "all devices" and row.device_count > 1 else ""
-        return Bar(name, row, max(found), span, outcome(row, f"{joined(found)}{whole}"))
+        whole = row.memory_of == "all devices" and row.device_count > 1
+        said = f"{joined(found)} in all devices together" if whole else joined(found)
+        return Bar(name, row, max(found), span, outcome(row, said), hollow=whole)
 
     choice = Choice.of(material.rows)
     bars = [bar(name, row) for name, row in choice.named.items() if row.peak_memory_mib]
     if not bars:
         return None
-    told = [f"{bar.name} {bar.said}" for bar in sorted(bars, key=lambda bar: bar.value)]
-    return Drawing(_bars(bars, choice, material, "MiB of a device, peak minus idle"), told, choice.notes)
+    told = [f"{bar.name} {bar.said}" for bar in sorted(bars, key=lambda bar: (bar.hollow, bar.value))]
+    together = [bar.name for bar in bars if bar.hollow]
+    notes = [f"hollow, and not ranked: {TOGETHER}: {few(together, MOST_NAMED, ', ')}"] if together else []
+    title = "MiB of a device, peak minus idle" + ("; hollow: of all devices" if together else "")
+    return Drawing(_bars(bars, choice, material, title), told, [*choice.notes, *notes])
 
 
 def _bars(bars: Sequence[Bar], choice: Choice, material: Material, title: str) -> Spec:
     line, along = choice.line(), amount("value", title, tickCount=6)
-    values = [
-        {"cell": bar.name, "value": bar.value, **material.linked(bar.row, f"{bar.name}: {bar.said}")} for bar in bars
-    ]
     ends = [{"cell": bar.name, "value": max(bar.value, *(bar.span or (0.0,))), "said": bar.said} for bar in bars]
     spans = [{"cell": bar.name, "low": bar.span[0], "high": bar.span[1]} for bar in bars if bar.span]
     drawn = {bar.name for bar in bars}
     return lines_of_cells(
         choice,
-        layer({"type": "bar", "style": "value", "height": 14}, values, x=along, y=line, **material.links()),
+        *_lengths(bars, material, x=along, y=line),
         *intervals(spans, line, title),
         words(ends, "left", x=along, y=line),
         *without_value([name for name in choice.names if name not in drawn], choice, material, along),
     )
+
+
+def _lengths(bars: Sequence[Bar], material: Material, **channels: Spec) -> Iterator[Spec]:
+    for style, hollow in (("value", False), ("hollow", True)):
+        values = [
+            {"cell": bar.name, "value": bar.value, **material.linked(bar.row, f"{bar.name}: {bar.said}")}
+            for bar in bars
+            if bar.hollow is hollow
+        ]
+        if values:
+            yield layer({"type": "bar", "style": style, "height": 14}, values, **channels, **material.links())
 
 
 def lines_of_cells(choice: Choice, *layers: Spec) -> Spec:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from paceline.charts.material import MOST_LINES, Drawing, Material, amount, dashes, layer, silent, slowness, told_apart
 from paceline.charts.style import PANEL_HEIGHT, PANEL_WIDTH, Spec
-from paceline.charts.words import WITHOUT_RESULT, about, names, numbered
+from paceline.charts.words import MOST_NAMED, MOST_TOLD, WITHOUT_RESULT, about, counted, few, names, numbered
 from paceline.metrics import Row
 from paceline.report.columns import number
 from paceline.series import Moment
@@ -32,12 +32,28 @@ Curves = dict[str, list[Point]]
 
 def loss(material: Material) -> Drawing | None:
     """Training loss of each block."""
-    shown = _shown(material, lambda run: material.series.blocks.get(run, ()), lambda moment: moment.train_loss)
+
+    def blocks(run: str) -> Sequence[Moment]:
+        return material.series.blocks.get(run, ())
+
+    shown = _shown(material, blocks, lambda moment: moment.train_loss)
     if not any(len(points) > 1 for points in shown.curves.values()):
         return None  # a single point is no course
     up = amount("value", "training loss", zero=False)
     told = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
-    return Drawing(_panels(up, shown, material, {}), told, shown.notes)
+    return Drawing(_panels(up, shown, material, {}), told, [*_diverged(shown, blocks), *shown.notes])
+
+
+def _diverged(shown: Shown, blocks: Callable[[str], Sequence[Moment]]) -> list[str]:
+    """Where lines end before training did, or do not even begin."""
+    told = []
+    for name, row in {**shown.rows, **shown.without}.items():
+        runs = [[moment.train_loss for moment in found] for run in row.runs if (found := blocks(run))]
+        ends = [losses.index(None) for losses in runs if None in losses]
+        if ends:
+            told.append(f"{name}: loss is no number from block {min(ends) + 1} on ({len(ends)} of {len(runs)} runs)")
+    more = counted(len(told[MOST_TOLD:]), "more cell whose loss is no number", "more cells whose loss is no number")
+    return [*told[:MOST_TOLD], *more]
 
 
 def accuracy(material: Material) -> Drawing | None:
@@ -77,6 +93,7 @@ def _end(last: Point) -> str:
 class Shown(NamedTuple):
     rows: Mapping[str, Row]
     curves: Curves
+    without: Mapping[str, Row]  # that have a result, but no course
     notes: Sequence[str]
 
 
@@ -89,7 +106,9 @@ def _shown(material: Material, moments: Callable[[str], Sequence[Moment]], value
     notes = [f"{len(kept)} of {len(curves)} cells, the fastest"] if len(curves) > len(kept) else []
     listed = {name: row for name, row in named.items() if name in kept or row.status in WITHOUT_RESULT}
     notes += about(list(listed.values()), list(listed), hollow=False)
-    return Shown({name: named[name] for name in kept}, kept, notes)
+    without = {name: row for name, row in named.items() if name not in curves and row.status not in WITHOUT_RESULT}
+    notes += [f"without a line: {few(without, MOST_NAMED, ', ')}"] if without else []
+    return Shown({name: named[name] for name in kept}, kept, without, notes)
 
 
 def _curves(rows: Mapping[str, Row], moments: Callable[[str], Sequence[Moment]], value: Value) -> Curves:

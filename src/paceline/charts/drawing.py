@@ -18,7 +18,7 @@ from paceline.series import Series
 PIXELS = 2  # of a PNG for each point: sharp on paper and on dense screens
 TITLE_HEIGHT, LINE_HEIGHT, LETTER_WIDTH, FEWEST_LETTERS = 22, 15, 5.4, 76
 DRAWN = re.compile(r'<svg [^>]*width="([\d.]+)" height="([\d.]+)"[^>]*>(.*)</svg>\s*$', re.DOTALL)
-LINK = re.compile(r'xlink:href="[^"#]*#(\d+)"')  # the converter puts an address of its own before the sign
+LINK = re.compile(r'(<a [^>]*?)xlink:href="[^"#]*#(\d+)"')  # the converter puts an address of its own before the sign
 # What says nothing: the whole picture has its font, and frames without content are not seen.
 EMPTY = re.compile(
     rf' font-family="{re.escape(FONT)}"| opacity="1"|<path class="foreground"[^>]*/>'
@@ -46,6 +46,11 @@ def start_drawing() -> None:
         vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "point"}, allowed_base_urls=[])
 
     PENCIL.submit(draw_nothing)
+
+
+def stop_drawing() -> None:
+    """Draw nothing more than what is on the paper: who waits for the rest is told that it is cancelled."""
+    PENCIL.shutdown(wait=False, cancel_futures=True)
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +95,7 @@ def svg(picture: Picture, look: Look, places: Sequence[str] = ()) -> str:
     drawn = _only(DRAWN.match(whole))
     content = SHAPE.sub(lambda found: LONG_NUMBER.sub(r"\1", found[0]), EMPTY.sub("", drawn[3]))
     content, left, right = _filled(content, float(drawn[1]))
-    content = LINK.sub(lambda found: f"href={quoteattr(places[int(found[1])])}", content)
+    content = LINK.sub(lambda found: f"{found[1]}href={quoteattr(places[int(found[2])])}", content)
     lines = list(_lines(picture.notes, left + right))
     width = max([left + right, *(2 * EDGE + LETTER_WIDTH * len(line) for line in lines)])
     top = EDGE + TITLE_HEIGHT + LINE_HEIGHT * len(lines)

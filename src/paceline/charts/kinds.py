@@ -10,6 +10,7 @@ from paceline.charts.material import Drawing, Link, Material
 from paceline.charts.style import Spec
 from paceline.charts.words import WITHOUT_RESULT, about, few, fixed, short, where_and_what
 from paceline.metrics import Row
+from paceline.report.columns import machines
 from paceline.report.columns import title as table_title
 from paceline.series import Series
 
@@ -69,23 +70,25 @@ KINDS = {
     ),
     "loss": Kind(
         title="Training loss",
-        lead="Training loss at the end",
-        marks="lines: mean of each block, median of the runs; shade: from the lowest to the highest run",
+        lead="Last training loss",
+        marks="lines: mean of each block, median of the runs, as long as all have one; "
+        "shade: from the lowest to the highest run",
         needs="training runs of two blocks or more whose loss is a number",
         draw=curves.loss,
         on_pages=lambda row: not row.data.startswith("fake:"),  # labels at random: nothing is learnt
     ),
     "accuracy": Kind(
         title="Accuracy",
-        lead="Test accuracy at the end",
+        lead="Last test accuracy",
         marks="thick: test, thin: training, median of the runs; shade: from the lowest to the highest run",
         needs="real data with evaluation, as `paceline run WORKLOAD --data cifar10 --epochs 2` measures it",
         draw=curves.accuracy,
     ),
     "phases": Kind(
         title="Where the time goes",
-        lead="Whole time of a run",
-        marks="median of the runs; of several ranks the slowest; dark: what is measured as training",
+        lead="Sum of the phases' medians",
+        marks="median of the runs; of several ranks the slowest; "
+        "dark: the train phase, with the pauses between its blocks, which images/s leaves out",
         needs="training runs that ended well; a command measured from outside has no phases",
         draw=spans.phases,
     ),
@@ -115,9 +118,11 @@ class Picture:
 def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link | None = None) -> Iterator[Picture]:
     """A picture of this kind for each group of rows that has the data for it, in the order of the rows."""
     made = KINDS[kind]
+    several = len(machines(rows)) > 1  # these are never compared, be they of one description or not
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        groups.setdefault(made.shared(row), []).append(row)
+        where = f", machine {row.machine}" if several and row.machine else ""
+        groups.setdefault(made.shared(row) + where, []).append(row)
     for shared, group in groups.items():
         drawing = made.draw(Material(group, series, link))
         if drawing:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline.charts.material import MOST_LINES, Drawing, Material, amount, dashes, layer, silent, slowness, told_apart
 from paceline.charts.style import PANEL_HEIGHT, PANEL_WIDTH, WIDTH, Spec
-from paceline.charts.words import WITHOUT_RESULT, about, doubts, kind_of_device, machine, names
+from paceline.charts.words import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
 from paceline.metrics import Row
 from paceline.report.columns import number, where
 
@@ -126,25 +126,35 @@ class Along:
     told: Sequence[Callable[[Row], str]]  # what makes lines of their own where it differs
 
 
-BY_DEVICES = Along(lambda row: row.device_count, where, (kind_of_device, machine))
-BY_BATCH = Along(lambda row: row.batch_size, lambda row: f"batch {row.batch_size}", (where, machine))
+BY_DEVICES = Along(lambda row: row.device_count, where, (kind_of_device,))
+BY_BATCH = Along(lambda row: row.batch_size, lambda row: f"batch {row.batch_size}", (where,))
 
 
 def _lines(rows: Sequence[Row], along: Along, usable: Callable[[Row], bool]) -> Lines:
     """One row for each place of a line, and of the lines the fastest."""
-    called, place = names(rows, along.told, along.place), along.place
+    called = _called(rows, along)
     points: dict[tuple[str, int], Row] = {}
+    alike = 0
     for row, name in zip(rows, called, strict=True):
         if usable(row) and row.status not in WITHOUT_RESULT:
-            points.setdefault((name, place(row)), row)
+            alike += points.setdefault((name, along.place(row)), row) is not row
     ranked = list(dict.fromkeys(name for (name, _), row in sorted(points.items(), key=lambda each: slowness(each[1]))))
     kept = ranked[:MOST_LINES]
     shown = {key: row for key, row in sorted(points.items(), key=lambda each: each[0][1]) if key[0] in kept}
     notes = [f"{len(kept)} of {len(ranked)} lines, the fastest"] if len(ranked) > len(kept) else []
+    notes += counted(alike, "cell of the same name is left out", "cells of the same name are left out")
     left_out = ranked[MOST_LINES:]
     listed = {f"{name} {along.said(row)}": row for row, name in zip(rows, called, strict=True) if name not in left_out}
     notes += about(list(listed.values()), list(listed))
     return Lines(list(shown.values()), [name for name, _ in shown], notes)
+
+
+def _called(rows: Sequence[Row], along: Along) -> list[str]:
+    """The line of each row: short, and still two where the whole names are."""
+    whole = names(rows, along.told, along.place)
+    lines = list(dict.fromkeys(whole))
+    shown = dict(zip(lines, numbered(lines), strict=True))
+    return [shown[name] for name in whole]
 
 
 def _size(width: int) -> Spec:

@@ -82,7 +82,7 @@ def phases(material: Material) -> Drawing | None:
         }
         for name, found in spent.items()
     ]
-    along = amount("value", "seconds of a run", tickCount=6)
+    along = amount("value", "seconds, medians of the phases", tickCount=6)
     segment = {"x": along, "x2": {"field": "end"}, "y": line, "opacity": _ink()}
     body = lines_of_cells(
         choice,
@@ -114,7 +114,7 @@ def _stacked(spent: Mapping[str, float]) -> Iterator[Spec]:
 
 def _shares(spent: Mapping[str, float]) -> str:
     whole = sum(spent.values())
-    training = f", {spent.get('train', 0.0) / whole:.0%} of it training" if whole else ""
+    training = f", {spent.get('train', 0.0) / whole:.0%} of it in the train phase" if whole else ""
     return f"{number(whole)} s{training}"
 
 

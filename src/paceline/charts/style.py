@@ -57,6 +57,7 @@ def config(look: Look) -> Spec:
         "range": {"category": list(COLOURS)},
         "style": {
             "value": {"color": COLOURS[0], "fillOpacity": 0.55, "stroke": COLOURS[0], "strokeWidth": 1},
+            "hollow": {"fillOpacity": 0, "stroke": COLOURS[0], "strokeWidth": 1},
             "phase": {"color": ink},
             "outline": {"fillOpacity": 0, "stroke": ink, "strokeWidth": 1},
         },

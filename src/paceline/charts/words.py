@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from paceline.metrics import Row
 from paceline.outcome import printable
-from paceline.report.columns import number, where
+from paceline.report.columns import machines, number, where
 from paceline.stats import Estimate
 
 LONGEST_NAME, LONGEST_REASON = 44, 64
@@ -27,36 +27,43 @@ def kind_of_device(row: Row) -> str:
     return "cpu" if "cpu" in row.devices else "cuda"
 
 
-def machine(row: Row) -> str:
-    return row.machine_description or row.machine or ""
-
-
 def where_and_what(row: Row) -> str:
     return short(f"{row.framework} {where(row)}", LONGEST_NAME)
 
 
-IF_NEEDED: tuple[Setting, ...] = (
-    lambda row: f"lr {row.learning_rate:g}",
-    lambda row: f"seed {row.seed}",
-    lambda row: row.framework_version or "",
+def _epochs(row: Row) -> str:
+    if row.epochs is None:
+        return f"{row.steps} steps"
+    count = f"{row.epochs:.3g}"  # the last batch may be filled up
+    return f"{count} epoch{'' if count == '1' else 's'}"
+
+
+# Each in all the ways in which it can be said: of those that tell most rows apart, the one with the fewest names is
+# taken, which keeps lines together.
+IF_NEEDED: tuple[tuple[Setting, ...], ...] = (
+    (lambda row: f"{row.steps} steps", _epochs),
+    (lambda row: f"lr {row.learning_rate:g}",),
+    (lambda row: f"seed {row.seed}",),
+    (lambda row: row.framework_version or "",),
 )
 
 
 def names(
-    rows: Sequence[Row], told: Sequence[Setting] = (where, machine), place: Callable[[Row], object] = lambda row: None
+    rows: Sequence[Row], told: Sequence[Setting] = (where,), place: Callable[[Row], object] = lambda row: None
 ) -> list[str]:
-    """The framework, then each told setting in which rows differ, then what else tells two in one place apart."""
+    """The framework, then each told setting in which rows differ, then what else tells two in one place apart.
+
+    They are whole: what is cut before it is compared may be alike.
+    """
     found = [row.framework for row in rows]
-    measured = [row for row in rows if row.machine]  # what never ran has no machine, which is no difference
+    places = list(map(place, rows))
     for setting in told:
-        if len({setting(row) for row in (measured if setting is machine else rows)}) > 1:
+        if len(set(map(setting, rows))) > 1:
             found = _longer(found, rows, setting)
-    for setting in IF_NEEDED:
-        places = Counter((name, place(row)) for name, row in zip(found, rows, strict=True))
-        differing = {(name, place(row), setting(row)) for name, row in zip(found, rows, strict=True)}
-        if len(differing) > len(places):
-            found = _longer(found, rows, setting)
-    return [short(name, LONGEST_NAME) for name in found]
+    for ways in IF_NEEDED:
+        known = [found, *(_longer(found, rows, setting) for setting in ways)]
+        found = min(known, key=lambda each: (-len(set(zip(each, places, strict=True))), len(set(each))))
+    return found
 
 
 def _longer(found: Sequence[str], rows: Sequence[Row], setting: Setting) -> list[str]:
@@ -64,10 +71,10 @@ def _longer(found: Sequence[str], rows: Sequence[Row], setting: Setting) -> list
 
 
 def numbered(found: Sequence[str]) -> list[str]:
-    """No two alike: two bars of one name would be drawn as one."""
+    """Short, and no two alike: two bars of one name would be drawn as one."""
     seen: Counter[str] = Counter()
     told = []
-    for name in found:
+    for name in (short(each, LONGEST_NAME) for each in found):
         seen[name] += 1
         told.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return told
@@ -100,6 +107,11 @@ def about(rows: Sequence[Row], called: Sequence[str], *, hollow: bool = True) ->
     ]
 
 
+def counted(count: int, one: str, several: str) -> list[str]:
+    """A note about so many, if there are any."""
+    return [f"{count} {one if count == 1 else several}"] if count else []
+
+
 def few(parts: Iterable[str], most: int = MOST_TOLD, between: str = "; ") -> str:
     kept = list(dict.fromkeys(parts))
     more = [f"and {len(kept) - most} more"] if len(kept) > most else []
@@ -107,9 +119,8 @@ def few(parts: Iterable[str], most: int = MOST_TOLD, between: str = "; ") -> str
 
 
 def fixed(rows: Sequence[Row], shared: str) -> list[str]:
-    """What all rows share, and the machine if it is one."""
-    machines = {machine(row) for row in rows if row.machine}
-    return [shared, *(machines if len(machines) == 1 else ())]
+    """What all rows share, and what their machine is."""
+    return [shared, *(description or name for name, description in machines(rows).items())]
 
 
 def with_interval(value: Estimate) -> str:

@@ -79,7 +79,7 @@ def replay(
     repeats
         Fresh processes; with several, all runs of its cell are compared with them.
     trust
-        Also run a command of `paceline time` that came from elsewhere.
+        Also run what came from elsewhere: a command, or a job that is not the one that its cell makes here.
     """
     from paceline.replaying import replay as run_again
     from paceline.report.replays import FORMATS

@@ -104,7 +104,7 @@ def title(compared: Comparison) -> str:
 
 def text(compared: Comparison, width: int | None = None) -> str:
     output = io.StringIO()
-    console = Console(width=width, file=output, highlight=False, force_terminal=False)
+    console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
     console.print(title(compared), markup=False, soft_wrap=True)
     console.print(_table(lines(compared)))
     for note in notes(compared):

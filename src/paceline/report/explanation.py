@@ -120,7 +120,7 @@ def remarks(explained: Explanation, time: LostTime) -> list[str]:
 
 def text(explained: Explanation, width: int | None = None) -> str:
     output = io.StringIO()
-    console = Console(width=width, file=output, highlight=False, force_terminal=False)
+    console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
     console.print(sentence(explained), markup=False)
     if explained.time:
         console.print()

@@ -14,7 +14,7 @@ from paceline.metrics import Row
 from paceline.report import sentences
 from paceline.report.columns import tables
 from paceline.report.layouts import Grid
-from paceline.report.words import markdown_cell
+from paceline.report.words import markdown_cell, spreadsheet_cell
 
 NAME = 30  # letters; longer ones would push the numbers out of a terminal if they were not broken
 WORD = 8  # letters; shorter ones stand for a number that is missing
@@ -23,7 +23,7 @@ WORD = 8  # letters; shorter ones stand for a number that is missing
 def text(grids: Sequence[Grid], width: int | None = None) -> str:
     """For a terminal: turned on its side where it would be too wide."""
     output = io.StringIO()
-    console = Console(width=width, file=output, highlight=False, force_terminal=False)
+    console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
     for grid in grids:
         console.print(grid.title, markup=False)
         console.print(_fitting(grid, console))
@@ -103,8 +103,8 @@ def as_csv(grids: Sequence[Grid]) -> str:
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
     for grid in grids:
-        writer.writerow(["table", *grid.lines[0]])
-        writer.writerows([grid.title, *line] for line in grid.lines[1:])
+        writer.writerow(map(spreadsheet_cell, ["table", *grid.lines[0]]))
+        writer.writerows(map(spreadsheet_cell, [grid.title, *line]) for line in grid.lines[1:])
     return output.getvalue()
 
 

@@ -25,7 +25,7 @@ from paceline.report.columns import (
 )
 from paceline.report.commands import COMMAND_COLUMNS, COMMAND_FOOTNOTE, command_blocks, command_remarks, flat_command
 from paceline.report.remarks import remarks
-from paceline.report.words import markdown_cell
+from paceline.report.words import markdown_cell, spreadsheet_cell
 
 Columns = tuple[Column, ...]
 FOLDS = re.compile(r"–|(?<=.)(?=\+)|(?<==\d) (?=\()|(?<=,) ")  # where a cell may be broken over two lines
@@ -152,7 +152,7 @@ def _flat(row: Row) -> dict[str, object]:
     }
     parts = ("median", "low", "high")
     split = {f"{name}_{part}": found.get(part) for name, found in estimates.items() for part in parts}
-    return {**joined, **noise, **split}
+    return {key: spreadsheet_cell(value) for key, value in {**joined, **noise, **split}.items()}
 
 
 FORMATS: dict[str, Callable[[list[Row]], str]] = {

@@ -9,10 +9,6 @@ from paceline.outcome import printable
 from paceline.web import comparing, listing
 
 
-def address(request: Request) -> str:
-    return f"{request.url.path}?{request.url.query}"
-
-
 def filters(request: Request) -> dict[str, str | None]:
     return {name: request.query_params.get(name) or None for name in listing.FILTERS}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.records import RUN_FILE, RUN_FOLDER
+from paceline.records import RUN_FILE, RUN_FOLDER, SECRET
 from paceline.store import Store
 from paceline.web.words import shown
 from paceline.worker import LOG_FILE
@@ -18,6 +18,7 @@ LOG_LINES, FAILED_LOG_LINES = 3, 20  # last ones
 LINE_LETTERS = 300
 TAIL_BYTES = 1024
 PER_RUN = ("MASTER_PORT",)  # variables that are chosen anew for each run
+LEFT_OUT = "(left out)"  # in place of a secret
 ITSELF = "‹run›"  # stands for a run's own id in what runs share
 
 RUNS = """
@@ -106,7 +107,7 @@ class _Shared:
             record = _DECODER.decode(Path(f"{folder}/{RUN_FILE}").read_bytes())
         except OSError:
             return None
-        variables = {**record.environment, **{name: "(a free port)" for name in PER_RUN if name in record.environment}}
+        variables = {name: _told(name, value) for name, value in record.environment.items()}
         made = Setup(
             machine,
             shown(record.machine.host),
@@ -120,6 +121,11 @@ class _Shared:
             record.data_checksum,
         )
         return self.setups.setdefault(made, len(self.setups))
+
+
+def _told(name: str, value: str) -> str:
+    """The value of a variable, unless it differs from run to run or is nobody's business."""
+    return "(a free port)" if name in PER_RUN else LEFT_OUT if SECRET.search(name) else value
 
 
 _DECODER = msgspec.json.Decoder(_Record)

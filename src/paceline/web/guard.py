@@ -10,10 +10,10 @@ import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -139,7 +139,8 @@ def _foreign_page(scope: Scope, access: Access) -> Response | None:
     """Other sites may link here, but not make their pages load ours behind the reader's back."""
     headers = Headers(scope=scope)
     own = headers.get("sec-fetch-site", "none") in ("same-origin", "none")
-    if own or headers.get("sec-fetch-mode") == "navigate":
+    mode, shown_as = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
+    if own or (mode == "navigate" and shown_as == "document"):  # a frame navigates, too
         return None
     return _refused(403, "Pages of other sites get nothing from this server.")
 
@@ -163,12 +164,9 @@ def _equal(given: str, token: str) -> bool:
 
 def _cookies(scope: Scope, name: str) -> Iterable[str]:
     for text in Headers(scope=scope).getlist("cookie"):
-        try:
-            kept = SimpleCookie(text)
-        except CookieError:
-            continue
+        kept = cookie_parser(text)  # the standard library's stops at the first cookie of others that it cannot read
         if name in kept:
-            yield kept[name].value
+            yield kept[name]
 
 
 def _welcome(address: str, access: Access) -> Response:

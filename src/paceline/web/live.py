@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 import psutil
 
+from paceline.bundles.reading import IMPORT_FOLDER, ImportRecord
 from paceline.cell import Cell
 from paceline.display import cell_name, duration
 from paceline.home import home
@@ -36,6 +37,7 @@ JOIN plan_cell ON plan_cell.plan_id = plan_run.plan_id AND plan_cell.position = 
 LEFT JOIN run ON run.key = plan_run.key AND run.id = (SELECT MAX(id) FROM run AS newer WHERE newer.key = plan_run.key)
 WHERE plan_run.plan_id = ?
 """
+RUNS_OF = "SELECT run.id FROM plan_run JOIN run ON run.key = plan_run.key WHERE plan_run.plan_id = ?"
 
 
 class RunNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,8 +162,13 @@ class Observer:
         self._looked = time.monotonic()
 
     def _newest_before(self, run_id: str) -> str | None:
-        rows = self.store.query("SELECT MAX(id) AS id FROM plan WHERE id < ?", run_id)
-        return rows[0]["id"] if rows else None
+        """Of the plans that were made here: one from elsewhere may be newer, and nobody measures it."""
+        imported = _imported(self.store)
+        for row in self.store.query("SELECT id FROM plan WHERE id < ? ORDER BY id DESC", run_id):
+            runs = {run["id"] for run in self.store.query(RUNS_OF, row["id"])} if imported else set()
+            if not runs or runs - imported:
+                return str(row["id"])
+        return None
 
     def _owner(self, run: OpenRun) -> str | None:
         """The plan for which it is done: the last before it that wants it, or whose batches it helps to divide."""
@@ -191,9 +198,8 @@ class Observer:
         counts = self._counted(plan_id)
         if counts is None or counts.is_complete or plan_id != self._newest:
             return False
-        began = measurer_began()
         just_now = not own and time.time() - self._stamp[0] / 1e9 < SILENCE_SECONDS
-        return just_now or (began is not None and began <= moment_of(plan_id) + CLOCK_SECONDS)
+        return just_now or _has_measurer(plan_id)
 
     def _progress(self, plan_id: str, counts: Counts) -> Progress:
         own = [run for run in self._open if self._owners.get(run.id) == plan_id]
@@ -211,8 +217,20 @@ class Observer:
             left=duration(max(0.0, left - (_age(run) if run else 0.0))) if left else "",
             run=_run_now(run) if run else None,
             ended=counts.last_ended(),
-            final=not running and (counts.is_complete or plan_id != self._newest),
+            final=not running and (counts.is_complete or (plan_id != self._newest and not _has_measurer(plan_id))),
         )
+
+
+def _imported(store: Store) -> set[str]:
+    """The runs that came from elsewhere."""
+    notes = (store.folder / IMPORT_FOLDER).glob("*.json")
+    return {run for note in notes for run in msgspec.json.decode(note.read_bytes(), type=ImportRecord).runs}
+
+
+def _has_measurer(plan_id: str) -> bool:
+    """Whether who measures now may be who made it."""
+    began = measurer_began()
+    return began is not None and began <= moment_of(plan_id) + CLOCK_SECONDS
 
 
 def _done(wanted: Sequence[sqlite3.Row], plan_id: str, command: str) -> list[sqlite3.Row]:

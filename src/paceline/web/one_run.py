@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +13,10 @@ from paceline.cell import Cell
 from paceline.display import duration
 from paceline.events import AnyEvent, Block, Evaluation, EventFile, Failed, Phase
 from paceline.outcome import Outcome, printable
-from paceline.records import OUTCOME_FILE, RUN_FOLDER
+from paceline.records import OUTCOME_FILE, RUN_FOLDER, SECRET
 from paceline.report.columns import NOTHING, number
 from paceline.store import Store
+from paceline.web.details import LEFT_OUT
 from paceline.web.folders import OpenRun, read_record
 from paceline.web.listing import moment
 from paceline.worker import LOG_FILE
@@ -74,7 +75,7 @@ def one_run(store: Store, run_id: str) -> OneRun | None:
         facts=_facts(run, outcome),
         settings=_settings(record.cell),
         packages=_pairs(sorted(record.packages.items())),
-        environment=_pairs(sorted(record.environment.items())),
+        environment=_environment(record.environment),
         commands=tuple(printable(shlex.join(command)) for command in record.commands),
         events=tuple(lines[:MOST_LINES]),
         event_count=len(lines),
@@ -93,6 +94,12 @@ def _outcome_of(folder: Path) -> Outcome | None:
 
 def _pairs(found: Sequence[tuple[str, object]]) -> Pairs:
     return [(printable(name), printable(str(value))) for name, value in found]
+
+
+def _environment(variables: Mapping[str, str]) -> Pairs:
+    """Without the values of those whose names say that they are secrets."""
+    told = {name: LEFT_OUT if SECRET.search(name) else value for name, value in variables.items()}
+    return _pairs(sorted(told.items()))
 
 
 def _facts(run: OpenRun, outcome: Outcome | None) -> Pairs:

@@ -173,7 +173,7 @@ class _Maker:
             title=shown(title.removeprefix(f"{rows[0].workload}: ").removeprefix(f"{COMMANDS}: ")),
             table=speed_table(rows, self.number),
             further=further_tables(rows, self.number),
-            answers=answers(rows, found, self.series.epochs, self.target),
+            answers=answers(rows, self.series.epochs, self.target),
             findings=[shown(line) for line in sentences.sentences(found)],
             remarks=[shown(line) for line in said],
             drawing=drawing,

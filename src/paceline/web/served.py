@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlencode
@@ -83,9 +83,9 @@ class Site:
         progress = self.observer.progress(plan_id)
         if progress and progress.state == "running" and SO_FAR not in request.query_params:
             return self._running(plan_id, progress)
-        stamp = (self._stamp(), progress if progress and progress.state != "complete" else None)
+        changing = progress if progress and progress.state != "complete" else None
         make = partial(self._report, request, plan_id, progress=progress)
-        return HTMLResponse(self._rendered.page(asking.address(request), stamp, make))
+        return self._made(request, _report_key(request), make, HTMLResponse, changing)
 
     def _running(self, plan_id: str, progress: Progress) -> Response:
         """At once, and without statistics: these would take a core from what is being measured."""
@@ -101,20 +101,34 @@ class Site:
         )
 
     def results(self, request: Request) -> Response:
-        page = self._rendered.page(asking.address(request), self._stamp(), partial(self._report, request, None))
-        return HTMLResponse(page)
+        return self._made(request, _report_key(request), partial(self._report, request, None), HTMLResponse)
+
+    def _made(
+        self,
+        request: Request,
+        key: Hashable,
+        make: Callable[[], str],
+        answer: Callable[[str], Response],
+        changing: Progress | None = None,
+    ) -> Response:
+        """What takes long: kept from before, or made now unless that would take a core from a measurement."""
+        stamp = self._stamp(), changing
+        anyway = SO_FAR in request.query_params
+        if not anyway and not self._rendered.has(key, stamp) and (running := self.observer.running()):
+            address = request.url.include_query_params(**{SO_FAR: 1})
+            return _page("served_busy.html.j2", running=running, address=f"{address.path}?{address.query}", status=503)
+        return answer(self._rendered.page(key, stamp, make))
 
     def _report(self, request: Request, plan_id: str | None, **more: object) -> str:
         from paceline.web.pages import report_context  # it draws, which takes long to learn and is not needed for lists
 
         rows = self._rows(request, plan_id)
-        filters = asking.filters(request)
-        report = report_context(
-            rows, self.store, layouts=self._layouts(plan_id), target=asking.target(request), run_page="/runs/"
-        )
+        filters, target = asking.filters(request), asking.target(request)
+        report = report_context(rows, self.store, layouts=self._layouts(plan_id), target=target, run_page="/runs/")
         path = f"/plans/{plan_id}" if plan_id else "/results"
-        chosen = {**filters, "target": request.query_params.get("target")}
+        chosen = {**filters, "target": target}
         query = urlencode({name: value for name, value in chosen.items() if value})
+        anyway = f"{SO_FAR}=1" if SO_FAR in request.query_params else ""
         plans = self.store.query("SELECT suite, command FROM plan WHERE id = ?", plan_id)
         return (
             environment()
@@ -125,12 +139,13 @@ class Site:
                 made_by=printable(plans[0]["command"]) if plans else "paceline serve",
                 suite=printable(plans[0]["suite"]) if plans else "",
                 plan_id=plan_id,
-                so_far=SO_FAR if SO_FAR in request.query_params else "",
+                so_far=SO_FAR if anyway else "",
                 path=path,
-                query=f"?{query}" if query else "",
+                query=query,
+                download="?" + "&".join(filter(None, (query, anyway))),
                 filters=filters,
                 choices=listing.choices(self.store, plan_id),
-                target=request.query_params.get("target", ""),
+                target=target or "",
                 **{"progress": None, "mark_of": mark_of, **more},
             )
         )
@@ -157,20 +172,19 @@ class Site:
 
     def plan_table(self, request: Request) -> Response:
         plan_id = self._plan_of(request)
-        return self._download(request, lambda form: FORMATS[form](self._rows(request, plan_id)))
+        return self._download(request, _report_key(request), lambda form: FORMATS[form](self._rows(request, plan_id)))
 
     def results_table(self, request: Request) -> Response:
-        return self._download(request, lambda form: FORMATS[form](self._rows(request, None)))
+        return self._download(request, _report_key(request), lambda form: FORMATS[form](self._rows(request, None)))
 
-    def _download(self, request: Request, make: Callable[[str], str]) -> Response:
+    def _download(self, request: Request, key: Hashable, make: Callable[[str], str]) -> Response:
         given = request.path_params["form"]
         if given not in DOWNLOADS:
             raise unknown("form", given, DOWNLOADS)
         form, media = DOWNLOADS[given]
-        address = asking.address(request)
-        text = self._rendered.page(address, self._stamp(), lambda: make(form))
-        return Response(
-            text, media_type=media, headers={"content-disposition": f'attachment; filename="paceline.{given}"'}
+        headers = {"content-disposition": f'attachment; filename="paceline.{given}"'}
+        return self._made(
+            request, (form, key), lambda: make(form), partial(Response, media_type=media, headers=headers)
         )
 
     def events(self, request: Request) -> Response:
@@ -210,32 +224,48 @@ class Site:
         return logs.raw(folder / LOG_FILE, request.headers.get("range"), tail if tail >= 0 else None)
 
     def compare(self, request: Request) -> Response:
-        asked, problem, shown = asking.of_comparison(request), "", None
-        if asked["old"] or asked["new"]:
-            try:
-                shown = comparing.compared(self.store, asked)
-            except UserError as error:
-                problem = str(error)
-        return _page(
+        asked = asking.of_comparison(request)
+        if not asked["old"] and not asked["new"]:
+            return HTMLResponse(self._comparison(asked))
+        key = request.url.path, tuple(asked.items()), SO_FAR in request.query_params
+        make = partial(self._compared, asked, SO_FAR if SO_FAR in request.query_params else "")
+        try:
+            return self._made(request, key, make, HTMLResponse)
+        except UserError as error:
+            return HTMLResponse(self._comparison(asked, problem=printable(str(error))), 400)
+
+    def _compared(self, asked: Mapping[str, str], so_far: str) -> str:
+        shown = comparing.compared(self.store, asked)
+        told = {"title": title(shown), "lines": lines(shown), "notes": notes(shown), "summary": summary(shown)}
+        return self._comparison(asked, shown=shown, so_far=so_far, **told)
+
+    def _comparison(self, asked: Mapping[str, str], **found: object) -> str:
+        """The form, and below it what came of it."""
+        nothing: dict[str, object] = {
+            "problem": "",
+            "shown": None,
+            "title": "",
+            "lines": [],
+            "notes": [],
+            "summary": "",
+            "so_far": "",
+        }
+        more = {SO_FAR: "1"} if found.get("so_far") else {}
+        return _text(
             "served_compare.html.j2",
             asked=asked,
-            problem=printable(problem),
-            shown=shown,
-            title=title(shown) if shown else "",
             headings=HEADINGS,
-            lines=lines(shown) if shown else [],
-            notes=notes(shown) if shown else [],
-            summary=summary(shown) if shown else "",
             selections=comparing.selections(self.store),
             choices=listing.choices(self.store),
             metrics=comparing.METRICS,
-            query=urlencode(asked),
-            status=400 if problem else 200,
+            query=urlencode({**asked, **more}),
+            **{**nothing, **found},
         )
 
     def compared_table(self, request: Request) -> Response:
         asked, formats = asking.of_comparison(request), comparing.FORMATS
-        return self._download(request, lambda form: formats[form](comparing.compared(self.store, asked)))
+        key = request.url.path, tuple(asked.items())
+        return self._download(request, key, lambda form: formats[form](comparing.compared(self.store, asked)))
 
     def static(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -260,6 +290,15 @@ def mark_of(word: str) -> Sequence[Mark]:
     return (STATES.get(word) or MARKS.get(word) or Mark(printable(word), "·", ""),)
 
 
+def _report_key(request: Request) -> Hashable:
+    """Tells pages apart by what is read from an address: whatever else stands in it makes no other page."""
+    chosen = tuple(asking.filters(request).items())
+    return request.url.path, chosen, asking.target(request), SO_FAR in request.query_params
+
+
 def _page(template: str, *, status: int = 200, **context: object) -> Response:
-    text = environment().get_template(template).render(mark_of=mark_of, **context)
-    return HTMLResponse(text, status)
+    return HTMLResponse(_text(template, **context), status)
+
+
+def _text(template: str, **context: object) -> str:
+    return environment().get_template(template).render(mark_of=mark_of, **context)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -17,9 +19,11 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from paceline.charts.drawing import stop_drawing
 from paceline.errors import UserError
 from paceline.store import Store
 from paceline.web.guard import TOKEN_PARAMETER, TOKEN_VARIABLE, Access, Guard, access_to, is_loopback
+from paceline.web.keeping import Rendered
 from paceline.web.live import Observer
 from paceline.web.served import Site
 from paceline.web.streams import Streams
@@ -27,13 +31,13 @@ from paceline.web.templating import environment
 
 NICENESS = 10  # a measurement on the same machine comes first
 LAST_PORT = 65535
+INTERRUPTED = 130  # what a shell calls a program that Ctrl-C has ended
 PATIENCE_SECONDS = 1  # for downloads under way when the server is ended
 WORDS = {404: "There is no such page, plan or run here.", 500: "Something went wrong; the terminal says what."}
 
 
-def application(store: Store, streams: Streams, observer: Observer) -> Starlette:
+def application(site: Site) -> Starlette:
     """The pages of a store, without a guard."""
-    site = Site(store, observer, streams)
     routes = [Route(path, handler, methods=["GET"]) for path, handler in site.routes().items()]
     handlers = {UserError: _user_error, HTTPException: _http_error, Exception: _bug}
     return Starlette(routes=routes, exception_handlers=handlers)
@@ -59,9 +63,9 @@ def _error_page(line: str, status: int) -> Response:
 
 
 class _Server(uvicorn.Server):
-    """Ends open streams at the first signal: they would keep it from ending."""
+    """Ends all that would keep it from ending at the first signal, and itself at the second."""
 
-    def __init__(self, app: ASGIApp, streams: Streams) -> None:
+    def __init__(self, app: ASGIApp, streams: Streams, rendered: Rendered) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -75,11 +79,22 @@ class _Server(uvicorn.Server):
                 timeout_graceful_shutdown=PATIENCE_SECONDS,
             )
         )
-        self._streams = streams
+        self._streams, self._rendered = streams, rendered
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """For good: a page that is being made outlives the server, and a second signal must end it, too."""
+        for sig in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(sig, self.handle_exit)
+        yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            os._exit(INTERRUPTED)  # nothing is written here that could be lost
+        self._rendered.closing = True
         self._streams.close()
-        super().handle_exit(sig, frame)
+        stop_drawing()  # charts that are not begun
+        self.should_exit = True
 
 
 def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> None:
@@ -87,13 +102,14 @@ def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> Non
     Store(folder).query("SELECT 1 FROM run LIMIT 1")  # an index that is missing or old is made anew now, not later
     store = Store(folder, read_only=True)
     observer = Observer(store)
-    streams = Streams(observer.progress)
+    streams, rendered = Streams(observer.progress), Rendered()
+    site = Site(store, observer, streams, rendered)
     with _listening(host, port) as listener:
         own_port = int(listener.getsockname()[1])
         access = access_to(host, own_port, os.environ.get(TOKEN_VARIABLE) or None)
         say(f"{folder} is served at {_address(host, own_port, access)} until Ctrl-C")
         os.nice(NICENESS)
-        _Server(Guard(application(store, streams, observer), access), streams).run(sockets=[listener])
+        _Server(Guard(application(site), access), streams, rendered).run(sockets=[listener])
 
 
 def _listening(host: str, port: int) -> socket.socket:

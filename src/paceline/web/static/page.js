@@ -72,6 +72,19 @@
     }
   }
 
+  // ---- print: what is folded as well, also where a browser does not know ::details-content
+
+  function unfoldForPrint() {
+    const closed = [];
+    addEventListener("beforeprint", () => {
+      closed.push(...document.querySelectorAll("details:not([open])"));
+      for (const each of closed) each.open = true;
+    });
+    addEventListener("afterprint", () => {
+      for (const each of closed.splice(0)) each.open = false;
+    });
+  }
+
   // ---- filter
 
   function offerFilter(known) {
@@ -242,6 +255,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     offerThemes();
     foldTables();
+    unfoldForPrint();
     const island = document.getElementById("details");
     if (!island) return;
     const known = JSON.parse(island.textContent);

