@@ -6,15 +6,12 @@ import os
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Browser, Page, expect
 
 from paceline.web.report_file import write_report
 from tests.made_report import EVIL, made_store
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 pytest_plugins = ("tests.browser",)
 pytestmark = pytest.mark.browser
@@ -68,12 +65,12 @@ def test_cell_leads_to_its_log_and_back(page: Page, address: str) -> None:
     link = page.locator("table.cells th a", has_text=EVIL).first
     link.click()
     dialog = page.locator("dialog")
-    assert dialog.get_by_role("heading", level=2).inner_text() == f"{EVIL} on 1xcpu"
+    expect(dialog.get_by_role("heading", level=2)).to_have_text(f"{EVIL} on 1xcpu")
     assert "onerror=alert(1)" in dialog.locator("pre.log").inner_text()
     assert "paceline replay 20261114-000000-evil" in dialog.inner_text()
     shoot(page, "dialog")
     page.keyboard.press("Escape")
-    assert not dialog.is_visible()
+    expect(dialog).to_be_hidden()
     assert link.evaluate("link => link === document.activeElement")
     page.wait_for_url(re.compile(r"html$"))
 
@@ -83,7 +80,7 @@ def test_address_of_a_run_opens_it_and_back_closes_it(page: Page, address: str) 
     assert page.locator("dialog details.run[open] > summary").inner_text().endswith("20261111-000000-ok")
     page.locator("dialog .close").click()
     page.locator("table.cells th a").first.click()
-    assert page.locator("dialog").is_visible()
+    expect(page.locator("dialog")).to_be_visible()
     page.go_back()
     page.wait_for_function("!document.querySelector('dialog').open")
 
@@ -100,11 +97,12 @@ def test_runs_show_blocks_versions_and_seed(page: Page, address: str) -> None:
 def test_point_of_a_chart_leads_to_its_cell(page: Page, address: str) -> None:
     page.goto(address)
     page.locator(".picture a").first.click()
-    assert page.locator("dialog").is_visible()
+    expect(page.locator("dialog")).to_be_visible()
     page.keyboard.press("Escape")
+    expect(page).to_have_url(address)  # the browser has gone back
     page.locator(".picture a").first.focus()
     page.keyboard.press("Enter")
-    assert page.locator("dialog").is_visible()
+    expect(page.locator("dialog")).to_be_visible()
 
 
 def test_theme_is_kept(page: Page, address: str) -> None:
@@ -130,7 +128,7 @@ def test_words_stand_out_from_what_is_behind_them(page: Page, address: str, them
 def test_filter_leaves_what_fits_and_says_how_much(page: Page, address: str) -> None:
     page.goto(address)
     lines = page.locator("tr[id^=cell-]")
-    assert lines.count() == 7
+    expect(lines).to_have_count(7)
     page.get_by_label("Framework").select_option("torch")
     page.get_by_label("Mark").select_option("ok")
     assert [line.inner_text().split("\t")[0] for line in lines.all() if line.is_visible()] == ["torch"]
@@ -169,8 +167,8 @@ def test_tables_and_charts_are_there_without_script(browser: Browser, address: s
     context = browser.new_context(java_script_enabled=False)
     opened = context.new_page()
     opened.goto(address)
-    assert opened.locator("table.cells tbody tr").first.is_visible()
-    assert opened.locator(".picture svg").first.is_visible()
-    assert not opened.locator("#filter").is_visible()
+    expect(opened.locator("table.cells tbody tr").first).to_be_visible()
+    expect(opened.locator(".picture svg").first).to_be_visible()
+    expect(opened.locator("#filter")).to_be_hidden()
     assert "need JavaScript" in opened.locator("#reading").inner_text()
     context.close()

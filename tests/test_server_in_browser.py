@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Browser, Page, expect
 
 from paceline.store import Store
 from tests.command_line import CommandLine, wait_until
 from tests.made_runs import FAILED, cell, record, save_plan, save_run, trained
 from tests.served import Served, serving
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 pytest_plugins = ("tests.browser",)
 pytestmark = pytest.mark.browser
@@ -57,7 +54,7 @@ def test_from_the_list_to_the_log_of_a_failed_run(served: Served, page: Page) ->
     page.get_by_label("Status").select_option("failed")
     page.get_by_role("button", name="Show").click()
     shot(page, "runs")
-    assert page.locator("tbody tr").count() == 2
+    expect(page.locator("tbody tr")).to_have_count(2)
     page.locator("tbody tr a").first.click()
     shot(page, "run")
     assert "<b>bad" in page.locator("h1").inner_text()
@@ -68,11 +65,11 @@ def test_plan_is_a_report_that_can_be_narrowed(served: Served, page: Page) -> No
     page.goto(served.url)
     page.locator("tbody tr a").first.click()
     shot(page, "plan")
-    assert page.locator("table.cells tbody tr[id]").count() == 2
+    expect(page.locator("table.cells tbody tr[id]")).to_have_count(2)
     page.get_by_text("Choose cells").click()
     page.locator("form.choices-form select[name=framework]").select_option("fake")
     page.locator("form.choices-form button").click()
-    assert page.locator("table.cells tbody tr[id]").count() == 1
+    expect(page.locator("table.cells tbody tr[id]")).to_have_count(1)
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV").click()
     text = download.value.path().read_text()
@@ -111,9 +108,9 @@ def test_running_plan_is_seen_to_move_and_to_end(paceline: CommandLine, page: Pa
         now.filter(has_not_text=first).wait_for(state="attached")
         page.locator(".live.complete").wait_for()
         shot(page, "complete")
-        assert page.locator('[data-live="summary"]').inner_text() == "2 of 2 runs are done"
+        expect(page.locator('[data-live="summary"]')).to_have_text("2 of 2 runs are done")
         page.get_by_role("link", name="Show the results").click()
-        assert page.locator("table.cells tbody tr[id]").count() == 1
+        expect(page.locator("table.cells tbody tr[id]")).to_have_count(1)
         run.communicate(timeout=60)
 
 
