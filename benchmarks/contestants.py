@@ -9,7 +9,7 @@ import resource
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,15 +152,25 @@ def output_of(run: Run, yardstick: Yardstick, say: Callable[[str], None]) -> byt
 
 def run_duel(run: Run, yardstick: Yardstick, say: Callable[[str], None]) -> list[tuple[float, float]]:
     """Seconds of each turn, ours and hand-written, from one process that holds both."""
-    framework, job = find(run.cell.framework).framework, make_job(run)
+    return turns_of([run], "benchmarks.duel", [yardstick.module, str(DUEL_TURNS), str(DUEL_STEPS)], say)
+
+
+def turns_of(
+    runs: Sequence[Run], program: str, words: Sequence[str], say: Callable[[str], None]
+) -> list[tuple[float, float]]:
+    """What a duel prints that is given the jobs of these runs, all of one framework, and then the words."""
+    framework, jobs = find(runs[0].cell.framework).framework, [make_job(run) for run in runs]
     python = environments.ensure(framework, say).python
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        (folder / JOB_FILE).write_text(json.dumps(job.to_json()), encoding="utf-8")
-        environment = commands(framework, job, python, folder, deploy(framework.name))[0].environment
+        folders = [Path(scratch) / str(place) for place in range(len(jobs))]
+        for folder, job in zip(folders, jobs, strict=True):
+            folder.mkdir()
+            (folder / JOB_FILE).write_text(json.dumps(job.to_json()), encoding="utf-8")
+        environment = commands(framework, jobs[0], python, folders[0], deploy(framework.name))[0].environment
         environment["PYTHONPATH"] += f"{os.pathsep}{ROOT}"
-        words = [python, "-m", "benchmarks.duel", scratch, yardstick.module, str(DUEL_TURNS), str(DUEL_STEPS)]
-        ended = subprocess.run(words, env=environment, capture_output=True, timeout=run.timeout_seconds, check=False)
+        line = [python, "-m", program, *map(str, folders), *words]
+        limit = runs[0].timeout_seconds
+        ended = subprocess.run(line, env=environment, capture_output=True, timeout=limit, check=False)
     if ended.returncode:
         raise UserError(f"The duel of {framework.name} failed:\n{ended.stderr.decode(errors='replace')}")
     return msgspec.json.decode(ended.stdout.splitlines()[-1], type=list[tuple[float, float]])

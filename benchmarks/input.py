@@ -30,7 +30,7 @@ from benchmarks.comparison import (
     verdict_line,
     with_interval,
 )
-from benchmarks.contestants import Meter, run_ours
+from benchmarks.contestants import Meter, run_ours, turns_of
 from benchmarks.overhead import show_table
 from paceline import datasets
 from paceline.errors import UserError
@@ -38,6 +38,7 @@ from paceline.machine import this_machine
 from paceline.plan import Plan, Run, make_plan
 from paceline.report.columns import number
 from paceline.runner import Tools, alone
+from paceline.stats import estimate
 from paceline.store import Store
 from paceline.suite import make_suite
 from paceline.workloads import WORKLOADS
@@ -55,6 +56,7 @@ INPUTS = (  # workload and what it does to its images
 FEED_LIMIT = 5.0  # times what the fastest framework consumes
 REAL_LIMIT = 0.97  # of the speed on fake images
 WARMUP = 5  # steps, and batches of a pipeline
+DUEL_STEPS = 6  # of a turn: many against the few batches that are made in advance
 SEED = 1
 TIMEOUT_SECONDS = 900.0  # for one run
 
@@ -78,13 +80,19 @@ def main() -> int:
         dataset = Dataset.open(datasets.ensure(DATA, print).folder)
         runs = planned_runs(options)
         with alone(), tempfile.TemporaryDirectory() as folder:
+            duels = duel_targets(runs, options.turns)
+            if options.duels_only:
+                return verdicts(duels)
             made, trained = measure(runs, dataset, options.seconds, Store(Path(folder)))
     except UserError as error:
         print(f"input: {error}", file=sys.stderr)
         return 1
     show_made(made)
     show_trained(trained)
-    targets = [feed_target(made[INPUTS[0]], trained), *real_targets(trained)]
+    return verdicts([*duels, feed_target(made[INPUTS[0]], trained), *real_targets(trained)])
+
+
+def verdicts(targets: Sequence[Target]) -> int:
     for target in targets:
         print(verdict_line(target))
     return exit_code(targets)
@@ -97,7 +105,23 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=30, help=f"measured steps of a run, more than {WARMUP}")
     parser.add_argument("--framework", default="torch,mxnet", help=f"consumers of {CONSUMED}")
     parser.add_argument("--real-framework", default="torch,jax", help=f"trainers of {TRAINED} on fake and real images")
+    parser.add_argument("--turns", type=int, default=12, help="of real and fake images in one process")
+    parser.add_argument("--duels-only", action="store_true", help="leave out the longer runs in fresh processes")
     return parser.parse_args()
+
+
+def duel_targets(runs: Sequence[Run], turns: int) -> list[Target]:
+    """Real and fake images turn by turn in one process: the comparison that noise spares. One ratio for each turn."""
+    first = [run for run in runs if run.repeat == 0 and run.cell.workload == TRAINED]
+    targets = []
+    for framework in sorted({run.cell.framework for run in first}):
+        of_data = {run.cell.data: run for run in first if run.cell.framework == framework}
+        words = [str(turns), str(DUEL_STEPS)]
+        taken = turns_of([of_data[DATA], of_data[FAKE]], "benchmarks.input_duel", words, print)
+        ratio = estimate([fake / real for real, fake in taken])
+        promise = f"{TRAINED} on {framework}, turn by turn: images/s, real / fake images"
+        targets.append(Target(promise, ratio, REAL_LIMIT, at_least=True))
+    return targets
 
 
 def planned_runs(options: argparse.Namespace) -> list[Run]:

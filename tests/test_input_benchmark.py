@@ -21,6 +21,7 @@ from benchmarks.input import (
     Trained,
     batches_of,
     bound_to,
+    duel_targets,
     fastest,
     feed_target,
     images_per_second,
@@ -217,6 +218,14 @@ def test_every_round_measures_all_pipelines_and_all_runs(tmp_path: Path) -> None
         *((1, data) for data in (DATA, "fake:device", FAKE)),
     ]
     assert all(each.speed.images_per_second > 0 for each in trained)
+
+
+@pytest.mark.usefixtures("cifar10")
+def test_turns_of_real_and_fake_images_make_one_ratio() -> None:
+    """The fake framework takes as long for both."""
+    (target,) = duel_targets(planned_runs(options(steps=6, framework="fake", real_framework="fake")), turns=3)
+    assert target.measured
+    assert target.measured.median == pytest.approx(1.0, abs=0.3)
 
 
 def found_folder() -> Path:
