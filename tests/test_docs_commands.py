@@ -187,6 +187,9 @@ def served(words: list[str]) -> int:
     server = subprocess.Popen([sys.executable, "-m", "paceline", *words], stdout=subprocess.PIPE, text=True)
     assert server.stdout
     with server, server.stdout:
-        assert "http://" in server.stdout.readline()
-        server.send_signal(signal.SIGINT)
-        return server.wait(timeout=10)
+        try:
+            assert "http://" in server.stdout.readline()
+            server.send_signal(signal.SIGINT)
+            return server.wait(timeout=30)
+        finally:
+            server.kill()  # else one that does not stop would hold up all tests

@@ -81,11 +81,14 @@ class _Server(uvicorn.Server):
         )
         self._streams, self._rendered = streams, rendered
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """For good: a page that is being made outlives the server, and a second signal must end it, too."""
+    def heed_signals(self) -> None:
+        """From before anybody knows the address, and for good: a page that is being made outlives the server."""
         for sig in (signal.SIGINT, signal.SIGTERM):
             signal.signal(sig, self.handle_exit)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """They are heeded already."""
         yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -107,9 +110,11 @@ def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> Non
     with _listening(host, port) as listener:
         own_port = int(listener.getsockname()[1])
         access = access_to(host, own_port, os.environ.get(TOKEN_VARIABLE) or None)
+        server = _Server(Guard(application(site), access), streams, rendered)
+        server.heed_signals()
         say(f"{folder} is served at {_address(host, own_port, access)} until Ctrl-C")
         os.nice(NICENESS)
-        _Server(Guard(application(site), access), streams, rendered).run(sockets=[listener])
+        server.run(sockets=[listener])
 
 
 def _listening(host: str, port: int) -> socket.socket:
