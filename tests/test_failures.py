@@ -117,7 +117,8 @@ def test_killed_rank_of_four_ends_real_training_soon(paceline: CommandLine) -> N
     assert time.monotonic() - killed < 15
     assert running.returncode == 2
     (row,) = paceline.rows()
-    assert row["reason"] == f"lost rank in train: rank 2 (process {victim}) was killed by SIGKILL"
+    ends = ("was killed by SIGKILL", "is gone")  # as torchrun says, or as seen if it is too slow to say it
+    assert row["reason"] in [f"lost rank in train: rank 2 (process {victim}) {end}" for end in ends]
     assert paceline.processes() == []
 
 

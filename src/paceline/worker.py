@@ -18,7 +18,7 @@ from paceline.monitor import Monitor
 from paceline_worker.protocol import LEASE_FILE, event_file
 
 POLL_SECONDS = 0.2
-GRACE_SECONDS = 3.0  # for the other ranks, or a launcher, to end by themselves and say why
+GRACE_SECONDS = 6.0  # for the other ranks, or a launcher, to end by themselves and say why
 JOIN_SECONDS = 120.0  # for every rank to start its framework and meet the others
 LOG_FILE = "log.txt"
 TURNS = ("build", "train", "evaluate")  # a look at once: nothing is built yet; training begins; it has ended
