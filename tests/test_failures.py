@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import time
@@ -117,8 +118,9 @@ def test_killed_rank_of_four_ends_real_training_soon(paceline: CommandLine) -> N
     assert time.monotonic() - killed < 15
     assert running.returncode == 2
     (row,) = paceline.rows()
-    ends = ("was killed by SIGKILL", "is gone")  # as torchrun says, or as seen if it is too slow to say it
-    assert row["reason"] in [f"lost rank in train: rank 2 (process {victim}) {end}" for end in ends]
+    told = f"lost rank in train: rank 2 (process {victim}) was killed by SIGKILL"
+    # On a busy machine torchrun may be too slow to say it; of those that it has ended, any may then be missed first.
+    assert row["reason"] == told or re.fullmatch(r"lost rank in train: rank \d \(process \d+\) is gone", row["reason"])
     assert paceline.processes() == []
 
 
