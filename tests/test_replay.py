@@ -22,8 +22,8 @@ from paceline.plan import Run, make_job
 from paceline.replay_results import compare_losses, differences, rounding
 from paceline.replaying import Original, cores_here, replay, timeout_of
 from paceline.store import Store
+from tests.bundles.made import elsewhere
 from tests.command_line import CommandLine
-from tests.made_bundles import elsewhere
 from tests.made_machines import machine
 from tests.made_runs import CELL, cell, on_devices, record, save_plan
 

@@ -10,7 +10,7 @@ from paceline.metrics import table_rows
 from paceline.report.layouts import matrix
 from paceline.report.render import text
 from paceline.store import Store
-from tests.made_bundles import elsewhere, filled, of_machine, save
+from tests.bundles.made import elsewhere, filled, of_machine, save
 from tests.made_machines import machine
 from tests.made_runs import CELL, on_devices, save_plan
 

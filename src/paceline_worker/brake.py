@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-PERIOD_SECONDS = 0.005  # short against a step and an exchange, long against a switch between processes
+RUNNING_SECONDS = 0.004  # at a time: short against a step and an exchange, long against a switch between processes
 
 
 class Brake:
@@ -29,14 +29,23 @@ class Brake:
 
 
 def brake(pid: int, times: float) -> None:
+    """A sleep may end late, so the next pause makes good what the last ones were too short or too long."""
     sys.stdin.read()  # until it is closed
-    running = PERIOD_SECONDS / times
+    owed = 0.0
     with contextlib.suppress(ProcessLookupError):
         while os.getppid() == pid:  # else it is gone, and its number may be somebody else's
-            os.kill(pid, signal.SIGSTOP)
-            time.sleep(PERIOD_SECONDS - running)
-            os.kill(pid, signal.SIGCONT)
-            time.sleep(running)
+            owed += (times - 1) * slept(RUNNING_SECONDS)
+            if owed > 0:
+                os.kill(pid, signal.SIGSTOP)
+                owed -= slept(owed)
+                os.kill(pid, signal.SIGCONT)
+
+
+def slept(seconds: float) -> float:
+    """Sleep, and tell how long it really was."""
+    start = time.perf_counter()
+    time.sleep(seconds)
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

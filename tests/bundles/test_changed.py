@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,33 +13,17 @@ from paceline.bundles.manifest import MANIFEST_FILE
 from paceline.bundles.reading import import_bundle
 from paceline.errors import UserError
 from paceline.store import Store
-from tests.made_bundles import (
+from tests.bundles.made import (
     FIRST,
     SECOND,
     Files,
     edited,
-    made_stores,
     pack,
     read,
     refused,
     renamed,
     with_true_list,
 )
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_stores(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def target(made: Path, tmp_path: Path) -> Store:
-    return Store(shutil.copytree(made / "target", tmp_path / "target"))
-
-
-@pytest.fixture
-def bundle(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(made / "bundle.zip", tmp_path))
 
 
 def changed_log(files: Files) -> Files:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import msgspec
@@ -19,19 +18,9 @@ from paceline.report.render import text
 from paceline.store import Store
 from paceline.timing.command import ExternalCommand, Metric
 from paceline.timing.usage import CommandUsage
-from tests.made_bundles import ALL, FIRST, elsewhere, made_stores, of_machine, save
+from tests.bundles.made import ALL, FIRST, elsewhere, of_machine, save
 from tests.made_machines import machine
 from tests.made_runs import CELL, OK, save_plan
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_stores(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def source(made: Path, tmp_path: Path) -> Store:
-    return Store(shutil.copytree(made / "source", tmp_path / "source"))
 
 
 @pytest.mark.parametrize("name", ["TF_TOKEN_x", "KERAS_AUTH", "TF_ACCESS_KEY_ID", "MXNET_PWD", "TF_VAR_x"])

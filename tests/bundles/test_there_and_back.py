@@ -21,42 +21,20 @@ from paceline.plan import make_plan, run_key
 from paceline.report.render import text
 from paceline.store import Store
 from paceline.suite import Suite
-from tests.command_line import CommandLine
-from tests.made_bundles import (
+from tests.bundles.made import (
     ALL,
     BROKEN,
     FIRST,
     SECOND,
     elsewhere,
-    made_stores,
     of_machine,
     save,
     tree,
     verdict,
 )
+from tests.command_line import CommandLine
 from tests.made_machines import machine
 from tests.made_runs import CELL, save_plan
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_stores(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def source(made: Path, tmp_path: Path) -> Store:
-    return Store(shutil.copytree(made / "source", tmp_path / "source"))
-
-
-@pytest.fixture
-def target(made: Path, tmp_path: Path) -> Store:
-    return Store(shutil.copytree(made / "target", tmp_path / "target"))
-
-
-@pytest.fixture
-def bundle(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(made / "bundle.zip", tmp_path))
-
 
 # There and back
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 import tracemalloc
 import zipfile
@@ -16,25 +15,10 @@ from paceline.bundles.selecting import Choice
 from paceline.bundles.writing import export_bundle
 from paceline.errors import UserError
 from paceline.store import Store
-from tests.made_bundles import BROKEN, FIRST, made_stores, pack, read, refused, with_true_list
+from tests.bundles.made import BROKEN, FIRST, pack, read, refused, with_true_list
 
 MIB = 2**20
 LOG = f"runs/{FIRST}/log.txt"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_stores(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def target(made: Path, tmp_path: Path) -> Store:
-    return Store(shutil.copytree(made / "target", tmp_path / "target"))
-
-
-@pytest.fixture
-def bundle(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(made / "bundle.zip", tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -106,8 +90,7 @@ def test_huge_file_is_refused_before_it_is_unpacked(bundle: Path, target: Store,
     refused(bundle, target, f"{name!r} has more than {most:,} bytes")
 
 
-def test_file_that_import_would_refuse_is_not_exported(made: Path, tmp_path: Path) -> None:
-    source = Store(shutil.copytree(made / "source", tmp_path / "source"))
+def test_file_that_import_would_refuse_is_not_exported(source: Store, tmp_path: Path) -> None:
     with (source.folder / "runs" / BROKEN / "events-0.jsonl").open("ab") as file:
         file.write(b" " * (64 * MIB) + b"\n")
     with pytest.raises(UserError, match="more than the 67,108,864 that a bundle takes of such a file"):
