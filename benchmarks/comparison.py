@@ -100,8 +100,8 @@ def values_of(pairs: Sequence[Pair], case: Case, side: str, measure: str) -> lis
 
 
 def duel_ratio(turns: Sequence[tuple[float, float]]) -> float:
-    """Speed of ours against hand-written in one process, from the seconds of each turn of both: the median turn."""
-    return statistics.median(handwritten / ours for ours, handwritten in turns)
+    """Speed of the first against the second in one process, from the seconds of each turn of both: the median turn."""
+    return statistics.median(second / first for first, second in turns)
 
 
 def ratio_of(pairs: Sequence[Pair], case: Case, measure: str) -> Estimate | None:

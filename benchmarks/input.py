@@ -24,6 +24,7 @@ from benchmarks.comparison import (
     MEASURES,
     Speed,
     Target,
+    duel_ratio,
     exit_code,
     paired_ratio,
     spread,
@@ -105,23 +106,26 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=30, help=f"measured steps of a run, more than {WARMUP}")
     parser.add_argument("--framework", default="torch,mxnet", help=f"consumers of {CONSUMED}")
     parser.add_argument("--real-framework", default="torch,jax", help=f"trainers of {TRAINED} on fake and real images")
-    parser.add_argument("--turns", type=int, default=12, help="of real and fake images in one process")
+    parser.add_argument("--turns", type=int, default=4, help="of real and fake images in the one process of a round")
     parser.add_argument("--duels-only", action="store_true", help="leave out the longer runs in fresh processes")
     return parser.parse_args()
 
 
 def duel_targets(runs: Sequence[Run], turns: int) -> list[Target]:
-    """Real and fake images turn by turn in one process: the comparison that noise spares. One ratio for each turn."""
-    first = [run for run in runs if run.repeat == 0 and run.cell.workload == TRAINED]
-    targets = []
-    for framework in sorted({run.cell.framework for run in first}):
-        of_data = {run.cell.data: run for run in first if run.cell.framework == framework}
-        words = [str(turns), str(DUEL_STEPS)]
-        taken = turns_of([of_data[DATA], of_data[FAKE]], "benchmarks.input_duel", words, print)
-        ratio = estimate([fake / real for real, fake in taken])
-        promise = f"{TRAINED} on {framework}, turn by turn: images/s, real / fake images"
-        targets.append(Target(promise, ratio, REAL_LIMIT, at_least=True))
-    return targets
+    """Real and fake images turn by turn in one process: the comparison that noise spares. One ratio for each round."""
+    ratios: dict[str, list[float]] = {}
+    trained = [run for run in runs if run.cell.workload == TRAINED]
+    for one, other in zip(trained[::2], trained[1::2], strict=True):
+        ratios.setdefault(one.cell.framework, []).append(duel(one, other, turns))
+    promise = f"{TRAINED} on {{}}, turn by turn: images/s, real / fake images"
+    return [Target(promise.format(name), estimate(found), REAL_LIMIT, at_least=True) for name, found in ratios.items()]
+
+
+def duel(one: Run, other: Run, turns: int) -> float:
+    """Speed on real images against that on fake ones, in the order in which the plan has shuffled them."""
+    words = [str(turns), str(DUEL_STEPS)]
+    taken = turns_of([one, other], "benchmarks.input_duel", words, print)
+    return duel_ratio(taken if one.cell.data == DATA else [(real, fake) for fake, real in taken])
 
 
 def planned_runs(options: argparse.Namespace) -> list[Run]:

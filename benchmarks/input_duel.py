@@ -2,7 +2,7 @@
 
 As in `benchmarks.duel`, turns are far shorter than the moods of a shared machine. Each side has a backend of its own,
 since on real images it counts right answers as well. Images are made in advance also during the other's turn, but only
-a few batches. `python -m benchmarks.input_duel REAL_FOLDER FAKE_FOLDER TURNS STEPS` prints one JSON list.
+a few batches. `python -m benchmarks.input_duel RUN_FOLDER OTHER_FOLDER TURNS STEPS` prints one JSON list.
 """
 
 from __future__ import annotations

@@ -91,6 +91,7 @@ def arguments() -> argparse.Namespace:
 def store_of(options: argparse.Namespace) -> Iterator[Path]:
     """The given store, or one that is gone afterwards."""
     if options.store:
+        Store(options.store).query("SELECT 1 FROM run LIMIT 1")  # an index of another version is made anew, once
         yield options.store
         return
     with tempfile.TemporaryDirectory() as folder:

@@ -27,10 +27,9 @@ def block(phase: str, seconds: float, images: int, *, processor_seconds: float =
     )
 
 
-def evaluated(images: int, seconds: float, *, steps: int = 1, correct: int = 0) -> Evaluation:
-    return Evaluation(
-        time=0.0, phase="evaluate", steps=steps, images=images, loss=1.0, correct=correct, seconds=seconds
-    )
+def evaluated(images: int, seconds: float, *, steps: int = 1, correct: int = 0, epoch: int | None = None) -> Evaluation:
+    counts = {"steps": steps, "images": images, "correct": correct}
+    return Evaluation(time=0.0, phase="evaluate", loss=1.0, seconds=seconds, epoch=epoch, **counts)
 
 
 def failed(kind: str, message: str, *, phase: str = "train", time: float = 0.0) -> Failed:

@@ -63,14 +63,16 @@ def save_plan(
     *,
     skips: Mapping[Cell, str] | None = None,
     suite: str = "made",
-    interval_target: float | None = None,
+    command: str = "paceline run made.toml",
+    older_runs: str = "all",
+    **settings: Any,
 ) -> None:
-    """A plan that wants runs with these keys for each cell."""
+    """A plan that wants runs with these keys for each cell, of a suite with these settings."""
     runs = [Run(cell, repeat, key, 60.0) for cell, keys in wanted.items() for repeat, key in enumerate(keys)]
     skipped = tuple(Skip(cell, reason) for cell, reason in (skips or {}).items())
-    settings = Suite(name=suite, workload=("cifar10-conv",), interval_target=interval_target)
-    plan = Plan(settings, (*wanted, *(skips or {})), skipped, tuple(runs))
-    store.save_plan(plan, "paceline run made.toml")
+    planned = Suite(name=suite, workload=("cifar10-conv",), **settings)
+    plan = Plan(planned, (*wanted, *(skips or {})), skipped, tuple(runs))
+    store.save_plan(plan, command, older_runs)
 
 
 def record(run_id: str, key: str, of: Cell = CELL, *, repeat: int = 0) -> RunRecord:

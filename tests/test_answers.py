@@ -5,7 +5,7 @@ from __future__ import annotations
 from paceline.metrics import Row
 from paceline.series import Moment
 from paceline.stats import Estimate
-from paceline.web.answers import Answer, Times, answers, common_target
+from paceline.web.answers import Answer, Times, answers, common_target, silence
 from tests.made_rows import made_row
 
 SURE = {"images_per_second": Estimate(100.0, 99.0, 101.0), "images_per_second_of_runs": (99.0, 100.0, 101.0, 100.0)}
@@ -147,3 +147,14 @@ def test_target_is_one_that_every_run_has_reached() -> None:
     assert _answer("Quickest to test accuracy 0.65", uneven, times=times).who == "torch on 1xcpu"
     assert common_target([made_row(test_accuracy_of_runs=(0.04, 0.9))]) is None
     assert common_target([made_row()]) is None
+
+
+def test_silence_has_its_reason() -> None:
+    simulated, failed = made_row(slow=(1.0, 2.0), **SURE), made_row(status="failed", **SURE)
+    skipped = made_row(status="skipped", repeats=0)
+    for rows in ([simulated], [failed, skipped], [simulated, failed, skipped]):
+        assert answers(rows, {}, None) == []
+        assert silence(rows) == (
+            "the only cells of this table with a result are simulated, or failed in some of their runs"
+        )
+    assert silence([skipped]) == "no cell of this table has a result"

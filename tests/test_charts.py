@@ -273,6 +273,12 @@ def test_what_is_fixed_stands_below_the_title() -> None:
     assert "AMD EPYC, 2 cores, 24 GiB" in subtitle(the_picture("speed", [ONE]))
 
 
+def test_devices_that_train_equal_epochs_in_unlike_steps_are_drawn_together() -> None:
+    one = msgspec.structs.replace(ONE, scaling_kind="weak", steps=3907, whole_epochs=10)
+    two = msgspec.structs.replace(TWO, scaling_kind="weak", batch_size=256, steps=1954, whole_epochs=10)
+    assert "batch 128 per device (weak scaling), 10 epochs" in subtitle(the_picture("scaling", [one, two]))
+
+
 def test_rows_that_look_alike_get_names_of_their_own() -> None:
     alike = [made_row(), made_row(seed=2), made_row(seed=2)]
     cells = [bar["cell"] for bar in values(the_picture("speed", alike).spec, "bar")]

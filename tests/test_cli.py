@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -91,6 +92,11 @@ def test_mistake_in_a_suite_file_names_the_file(
     assert ended.stderr.count("\n") == 1
 
 
+def older_runs(paceline: CommandLine) -> list[str]:
+    """Which runs from before it counted as done for each plan, the oldest first."""
+    return [json.loads(path.read_bytes())["older_runs"] for path in sorted(paceline.store.glob("plans/*.json"))]
+
+
 def test_same_command_goes_on_instead_of_repeating(paceline: CommandLine) -> None:
     command = ("run", "cifar10-conv", *QUICK)
     assert paceline(*command).returncode == 0
@@ -101,6 +107,7 @@ def test_same_command_goes_on_instead_of_repeating(paceline: CommandLine) -> Non
     assert len(paceline.outcomes()) == 3  # one more, not three
     assert paceline(*command, "--again").returncode == 0
     assert len(paceline.outcomes()) == 5
+    assert older_runs(paceline) == ["all", "all", "all", "none"]
 
 
 def test_failed_runs_are_repeated_when_asked(paceline: CommandLine) -> None:
@@ -110,6 +117,7 @@ def test_failed_runs_are_repeated_when_asked(paceline: CommandLine) -> None:
     assert len(paceline.outcomes()) == 2
     assert paceline(*command, "--retry-failed").returncode == 2
     assert len(paceline.outcomes()) == 3
+    assert older_runs(paceline) == ["all", "all", "ok"]
 
 
 def test_plan_shows_cells_skips_and_time(paceline: CommandLine) -> None:
@@ -235,11 +243,23 @@ def test_every_command_explains_itself(paceline: CommandLine) -> None:
 def test_noisy_cells_get_more_rounds_until_the_budget_ends(paceline: CommandLine) -> None:
     """No machine is so quiet that three runs differ by less than a millionth."""
     flags = ("--framework", "fake", "--steps", "20", "--warmup", "1", "--repeats", "3")
-    ended = paceline("run", "cifar10-conv", *flags, "--interval-target", "0.000001", "--budget", "4")
+    ended = paceline("run", "cifar10-conv", *flags, "--interval-target", "0.000001", "--budget", "4", "--again")
     assert ended.returncode == 0, ended.stderr
     (row,) = paceline.rows()
     assert row["repeats"] > 3
     assert row["status"] == "noisy"
+    assert older_runs(paceline)[:2] == ["none", "all"]  # a further round goes on with those before it
+
+
+def test_again_holds_for_further_rounds(paceline: CommandLine) -> None:
+    """Else runs of long ago would stand beside those of now."""
+    flags = ("--framework", "fake", "--steps", "20", "--warmup", "1", "--repeats")
+    assert paceline("run", "cifar10-conv", *flags, "4").returncode == 0
+    older = len(paceline.outcomes())
+    ended = paceline("run", "cifar10-conv", *flags, "2", "--interval-target", "0.000001", "--budget", "1", "--again")
+    assert ended.returncode == 0, ended.stderr
+    (row,) = paceline.rows()
+    assert 2 < row["repeats"] == len(paceline.outcomes()) - older
 
 
 def test_cell_that_is_known_well_enough_gets_no_more_rounds(paceline: CommandLine) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import shutil
@@ -23,6 +25,7 @@ from paceline.report.comparison import markdown, notes, summary, text
 from paceline.sides import choose
 from paceline.significance import detectable, mann_whitney, runs_needed, smallest_p
 from paceline.store import Store
+from paceline.web.comparing import as_csv
 from tests.command_line import CommandLine
 from tests.made_events import block, entered, evaluated, finished
 from tests.made_machines import machine
@@ -390,6 +393,14 @@ def test_text_fits_a_terminal_and_markdown_has_one_cell_per_column(stores: tuple
     table = [line for line in markdown(found).splitlines() if line.startswith("|")]
     assert {line.count("|") for line in table} == {10}
     assert "* of 3 cells without any change, chance makes at most 0.2 better or worse" in shown
+
+
+def test_names_in_a_table_of_a_spreadsheet_are_no_formulas(stores: tuple[Store, Store]) -> None:
+    old, new = stores
+    fill(old, {CELL: FIVE, cell(framework="=1+1"): FIVE})
+    fill(new, {CELL: FIVE, cell(framework="=1+1"): FIVE})
+    table = csv.reader(io.StringIO(as_csv(compared(old.folder, new.folder))))
+    assert [line[0] for line in table] == ["cell", "fake 1xcpu", "'=1+1 1xcpu"]
 
 
 def test_nothing_to_compare_is_one_line(stores: tuple[Store, Store], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -189,6 +189,26 @@ def test_ensure_fetches_what_is_missing(home: Path, cifar10: Dataset) -> None:
     assert (got.checksum, got.folder) == (cifar10.checksum, home / "data" / "cifar10")
     assert said[0] == "Fetching cifar10 from https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
     assert datasets.find("cifar10") == got
+
+
+@dataclass(frozen=True)
+class Given:
+    """A source that is at hand."""
+
+    path: Path
+    title = "a folder"
+
+    def fetch(self, _: Path) -> Path:
+        return self.path
+
+
+def test_ensure_replaces_what_has_changed(filled: Path, batches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = filled / "data" / "cifar10" / "train_images.npy"
+    right = path.read_bytes()
+    path.write_bytes(right[:-1] + bytes([right[-1] ^ 1]))
+    monkeypatch.setitem(datasets.KNOWN, "cifar10", replace(SPEC, sources=(Given(batches),)))
+    datasets.ensure("cifar10", lambda _: None)
+    assert path.read_bytes() == right
 
 
 class Quiet(SimpleHTTPRequestHandler):

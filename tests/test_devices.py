@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.devices import FORMS, DeviceSet, assign_cores, check_present, parse_devices
+from paceline.devices import FORMS, DeviceSet, assign_cores, check_present, parse_devices, wanted_devices
 from paceline.errors import UserError
 from tests.made_machines import machine
 
@@ -30,6 +30,19 @@ from tests.made_machines import machine
 )
 def test_set_is_read_in_every_form(text: str, kind: str, indices: tuple[int, ...]) -> None:
     assert parse_devices(text) == DeviceSet(text, kind, indices)
+
+
+@pytest.mark.parametrize("text", ["cuda:0 + cuda:2", "cuda:0 +cuda:2", "cuda:0+  cuda:2"])
+def test_spaces_around_the_plus_mean_nothing(text: str) -> None:
+    assert parse_devices(text) == parse_devices("cuda:0+cuda:2")
+
+
+@pytest.mark.parametrize("text", ["257xcpu", "9999xcuda"])
+def test_more_devices_than_anyone_has_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match=f"^'{text}' are too many devices; at most 256 train together.$"):
+        wanted_devices(text)
+    assert wanted_devices("256xcpu").count == 256
+    assert parse_devices(text).count > 256  # what is stored can still be shown
 
 
 def test_devices_of_a_set_have_names() -> None:
@@ -60,7 +73,8 @@ def test_devices_of_a_set_have_names() -> None:
         "cuda:0,cuda:1",
         "cuda:0+",
         "+cuda:0",
-        "cuda:0 + cuda:1",
+        "cuda:0 +",
+        "cuda:0 cuda:1",
         "cuda:1+cuda:1",
         "cuda:1+cuda:01",  # the same card, spelled in two ways
     ],

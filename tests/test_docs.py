@@ -22,13 +22,22 @@ from paceline.report.layouts import long_rows, per_framework
 from paceline.resources import Noise
 from paceline.stats import Estimate
 from paceline.timing.rows import CommandRow
+from paceline.web.marks import MARKS
+from paceline.workloads import WORKLOADS
 from tests.documented import COMMANDS, PAGES, ROOT, inline_commands
 from tests.made_machines import machine
 from tests.made_rows import made_row
 
 MADE_UP = {"myframework", "chainer", "cifar10-tiny"}  # the reader's own, and those of the plug-in
 KNOWN = reference.all_commands(app)
-FULL = made_row(test_accuracy=Estimate(0.7, 0.6, 0.8), target=0.7, wrapped_efficiency=0.9)  # has every column
+FULL = made_row(  # has every column
+    train_accuracy=Estimate(0.8),
+    test_accuracy=Estimate(0.7, 0.6, 0.8),
+    waiting=0.1,
+    evaluation_seconds=1.0,
+    target=0.7,
+    wrapped_efficiency=0.9,
+)
 HEADINGS = {
     "speed": [column.heading for column in speed_columns([FULL])],
     "resources": [column.heading for column in RESOURCE_COLUMNS],
@@ -136,8 +145,18 @@ def test_every_framework_has_the_same_four_files(folder: Path) -> None:
     assert files >= {"__init__.py", "framework.toml", "requirements.txt", "builder.py", "backend.py"}
 
 
+def test_every_input_is_explained() -> None:
+    page = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    names = {name for workload in WORKLOADS.values() for name in workload.pipelines}
+    assert {name for name in names if f"| `{name}` |" not in page} == set()
+
+
 def test_suites_are_read() -> None:
     for path in (ROOT / "suites").glob("*.toml"):
         suite = read_suite([str(path)], {})
         assert suite == read_suite([path.stem], {})  # by its name, too
         assert all(part.workload for part in suite.parts or (suite,))
+
+
+def test_every_mark_of_a_page_is_explained() -> None:
+    assert {f"{mark.sign} {mark.word}" for mark in MARKS.values()} - defined("read-a-report.md") == set()

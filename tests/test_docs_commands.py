@@ -35,6 +35,9 @@ EXCEPTIONS = {  # what is not run, and why
     "paceline verify cifar10-tiny cifar10-conv --framework chainer": "needs the plug-in; test_plugins.py runs it",
     "paceline run cifar10-tiny --framework chainer,torch": "needs the plug-in; test_plugins.py runs it",
     "curl 'http://127.0.0.1:8640/runs/RUN/log?tail=2000'": "needs a server; test_server.py asks one for this",
+    "curl 'http://127.0.0.1:8640/plans/PLAN/table.md'": "likewise",
+    "curl 'http://127.0.0.1:8640/plans/PLAN/table.csv?layout=rows'": "likewise",
+    "curl 'http://127.0.0.1:8640/runs/table.csv?status=failed'": "likewise",
     "curl -N http://127.0.0.1:8640/plans/PLAN/events": "needs a server, and has no end; test_server.py follows one",
 }
 SMALL = {  # what flags of commands that measure get in place of their value

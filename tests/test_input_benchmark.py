@@ -21,6 +21,7 @@ from benchmarks.input import (
     Trained,
     batches_of,
     bound_to,
+    duel,
     duel_targets,
     fastest,
     feed_target,
@@ -226,6 +227,16 @@ def test_turns_of_real_and_fake_images_make_one_ratio() -> None:
     (target,) = duel_targets(planned_runs(options(steps=6, framework="fake", real_framework="fake")), turns=3)
     assert target.measured
     assert target.measured.median == pytest.approx(1.0, abs=0.3)
+
+
+@pytest.mark.parametrize("first", [DATA, FAKE])
+def test_duel_knows_which_side_is_real(monkeypatch: pytest.MonkeyPatch, first: str) -> None:
+    runs = [run for run in planned_runs(options(real_framework="fake")) if run.cell.workload == TRAINED][:2]
+    one, other = sorted(runs, key=lambda run: run.cell.data != first)
+    seconds = {DATA: 4.0, FAKE: 3.0}
+    taken = [(seconds[one.cell.data], seconds[other.cell.data])] * 3
+    monkeypatch.setattr("benchmarks.input.turns_of", lambda *_: taken)
+    assert duel(one, other, turns=3) == 0.75
 
 
 def found_folder() -> Path:

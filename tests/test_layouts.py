@@ -62,6 +62,24 @@ def test_data_sources_are_joined_in_one_place_as_published() -> None:
     assert "one run each" in grid.notes[0]
 
 
+def test_each_value_of_a_place_is_that_of_its_own_cell() -> None:
+    first, second = sources("tensorpack", 228, 228, 219), sources("tensorflow", 226, None, 225)
+    (grid,) = by_source([*first, *second[:2]])
+    assert grid.cells == {(1, 1): tuple(first), (1, 2): (*second[:2], None)}
+
+
+def test_place_of_a_matrix_is_one_cell_and_stays_so_when_it_is_turned() -> None:
+    for grid in matrix([TWO, ONE, GONE]):
+        assert grid.cells == {(1, 1): (TWO,), (1, 2): (ONE,), (2, 1): (GONE,), (2, 2): (None,)}
+        assert grid.transposed().cells[2, 1] == (ONE,)
+
+
+def test_line_or_column_of_one_cell_has_its_name() -> None:
+    (listed,), (turned,) = long([ONE, TWO]), transposed([ONE, TWO])
+    assert listed.cells == {(1, 1): (ONE,), (2, 1): (TWO,)}
+    assert turned.cells == {(0, 1): (ONE,), (0, 2): (TWO,)}
+
+
 def test_each_update_has_a_table_of_its_own() -> None:
     rows = [made_row(update=update) for update in ("replicated", "parameter_server")]
     assert len(by_source(rows)) == 2
@@ -174,6 +192,28 @@ def test_long_table_numbers_machines_and_writes_batches_as_published() -> None:
     assert other.lines[1][-2:] == ("skipped", "x")
     assert [grid.title, other.title] == [f"{name}, replicated, fake:device, float32" for name in ("torch", "neon")]
     assert grid.notes[0] == "infrastructure 1: AMD EPYC, 2 cores, 24 GiB, Linux 6.1, torch 2.13.0"
+
+
+def test_long_table_says_how_busy_all_devices_were() -> None:
+    uneven = msgspec.structs.replace(TWO, utilisation=((0.9, 0.97, 0.99), (0.02, 0.5, 0.9)))
+    (grid,) = long([uneven])
+    assert grid.lines[1][-1] == "6,000 (2-74%)"  # 73.5
+
+
+@pytest.mark.parametrize("layout", ["long", "transposed"])
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("weak", "weak scaling: the batch grows with the devices"),
+        ("strong", "strong scaling: the batch stays the same on more devices"),
+    ],
+)
+def test_kind_of_scaling_is_said_where_it_matters(layout: str, kind: str, words: str) -> None:
+    one, two = (msgspec.structs.replace(row, scaling_kind=kind) for row in (ONE, TWO))
+    (several,) = LAYOUTS[layout]([one, two])
+    assert [note for note in several.notes if " scaling: " in note] == [words]
+    (single,) = LAYOUTS[layout]([one])
+    assert not any(" scaling: " in note for note in single.notes)
 
 
 def test_long_table_of_each_training_and_mode() -> None:

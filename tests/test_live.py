@@ -24,6 +24,7 @@ from paceline.home import home
 from paceline.runner import alone
 from paceline.store import INDEX_FILE, Store
 from paceline.timing.command import ExternalCommand
+from paceline.web import listing
 from paceline.web.folders import SILENCE_SECONDS, OpenRun
 from paceline.web.live import Observer, Progress, measurer_began
 from paceline_worker.protocol import LEASE_FILE
@@ -126,14 +127,19 @@ def test_time_left_is_that_of_earlier_runs_of_the_cell(store: Store) -> None:
     ]
 
 
-@pytest.mark.parametrize(("flag", "done"), [("", 2), (" --retry-failed", 1), (" --again", 0)])
-def test_older_runs_count_as_the_command_says(store: Store, flag: str, done: int) -> None:
+@pytest.mark.parametrize(
+    ("older_runs", "done", "cell_status"), [("all", 2, "failed"), ("ok", 1, "not run"), ("none", 0, "not run")]
+)
+def test_older_runs_count_as_the_plan_says_wherever_they_are_counted(
+    store: Store, older_runs: str, done: int, cell_status: str
+) -> None:
     save_run(store, record("20250101-000001-aaaaaa", "one"), [trained(10, 1.0)])
     save_run(store, record("20250101-000002-bbbbbb", "two"), [trained(10, 1.0)], FAILED)
-    save_plan(store, {CELL: ["one", "two"]})
-    with store.transaction() as index:
-        index.execute("UPDATE plan SET command = command || ?", (flag,))
-    assert seen(store).done == done
+    save_plan(store, {CELL: ["one", "two"]}, older_runs=older_runs)
+    plan = store.query("SELECT id FROM plan")[0]["id"]
+    (line,), (of_cell,) = listing.plans(store, 1)[1], listing.cells(store, plan)
+    assert seen(store).done == line.done == of_cell.done == done
+    assert [of_cell.status] == list(line.counts) == [cell_status]
 
 
 def test_plan_is_running_between_two_runs_if_who_began_it_lives(store: Store) -> None:

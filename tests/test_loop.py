@@ -280,7 +280,7 @@ def test_warm_up_waits_for_ranks_that_are_not_steady_yet(clock: Clock, log: Even
 def test_training_is_cut_into_blocks_and_the_last_may_be_shorter(
     clock: Clock, log: EventLog, steps: int, block_steps: int, expected: list[int]
 ) -> None:
-    loop.train(device(clock, 0.5), source(), range(steps), job(block_steps=block_steps), ALONE, log)
+    loop.train(device(clock, 0.5), source(), loop.Epoch(0, range(steps)), job(block_steps=block_steps), ALONE, log)
     assert [block.steps for block in blocks(log)] == expected
     assert [block.seconds for block in blocks(log)] == [0.5 * count for count in expected]
     assert [block.images for block in blocks(log)] == [6 * count for count in expected]
@@ -352,6 +352,8 @@ def test_evaluation_comes_when_it_is_asked_for(
 ) -> None:
     run(device(clock, 0.5), log, job(evaluate=when, steps=5, **real))
     assert [event.steps for event in evaluations(log)] == steps
+    assert [(block.steps, block.epoch) for block in blocks(log, "train")] == [(2, 0), (2, 1), (1, 2)]
+    assert [event.epoch for event in evaluations(log)] == [2] * len(steps)
 
 
 def test_prediction_that_is_no_number_is_written_as_no_loss(clock: Clock, log: EventLog, real: dict[str, Any]) -> None:
@@ -382,6 +384,6 @@ def test_facts_are_written_with_the_phase_in_which_they_are_known(clock: Clock, 
 
 def test_device_stands_still_between_two_blocks(clock: Clock, log: EventLog) -> None:
     backend = device(clock, 0.5)
-    loop.train(backend, source(), range(2), job(block_steps=1), ALONE, log)
+    loop.train(backend, source(), loop.Epoch(0, range(2)), job(block_steps=1), ALONE, log)
     one_block = ["agree True", "idle", "step", "idle", "idle"]  # the last for the losses, after the clock
     assert backend.calls == one_block * 2

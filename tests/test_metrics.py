@@ -155,6 +155,25 @@ def test_row_says_what_was_measured(store: Store) -> None:
     assert (row.framework_version, row.parameters, row.marks) == ("2.4.6", 109_386, ("oversubscribed",))
 
 
+@pytest.mark.parametrize(
+    ("workload", "given", "batch_size", "steps", "epochs"),
+    [
+        ("cifar10-conv", "", 128, 3907, 10),  # 10 times 390.625
+        ("cifar10-conv", "", 128, 3906, None),
+        ("cifar10-conv", "scaled", 128, 391, 1),
+        ("cifar10-conv", "scaled", 4096, 156, None),  # its batches go on: 12.8 epochs
+        ("cifar10-resnet20", "level2", 4096, 156, 12),  # 12 times 13, the last of which is filled up
+        ("cifar10-resnet20", "level2", 128, 3907, None),
+    ],
+)
+def test_whole_epochs_are_those_that_a_plan_makes_into_these_steps(
+    store: Store, workload: str, given: str, batch_size: int, steps: int, epochs: int | None
+) -> None:
+    measured = cell(workload=workload, input=given, batch_size=batch_size, steps=steps)
+    row = only_row(store, measured, [trained(10, 1.0)])
+    assert row.whole_epochs == epochs
+
+
 def test_runs_are_listed_by_repeat(store: Store) -> None:
     save_plan(store, {CELL: ["first", "second"]})
     save_run(store, record("20250101-000001-aaaaaa", "second", repeat=1), [trained(10, 1.0)])
@@ -467,6 +486,18 @@ def test_accuracies_are_those_of_the_last_epoch(store: Store) -> None:
     assert row.waiting == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("tested", [True, False])
+def test_training_accuracy_is_of_the_last_epoch_also_without_evaluation_in_between(store: Store, tested: bool) -> None:
+    save_plan(store, {REAL: ["a"]})
+    blocks = [block("train", 1.0, 100, correct=[right], epoch=epoch) for epoch, right in ((0, 10), (1, 50), (1, 70))]
+    test = [evaluated(50, 7.0, steps=3, correct=30, epoch=1)] if tested else []
+    save_run(store, record("run-a", "a", REAL), [[entered("start"), *blocks, *test, finished()]])
+    (row,) = table_rows(store, {}, target=0.5)
+    assert row.train_accuracy is not None
+    assert row.train_accuracy.median == 0.6
+    assert (row.test_accuracy is not None, row.images_to_target) == ((True, 300.0) if tested else (False, None))
+
+
 def test_images_of_all_ranks_count_together(store: Store) -> None:
     both = cell(devices="2xcpu", cores=((0,), (1,)), data="cifar10", input="scaled", evaluate="epoch")
     save_plan(store, {both: ["a"]})
@@ -491,6 +522,23 @@ def test_time_to_target_is_the_median_and_none_if_most_runs_never_got_there(
     (row,) = table_rows(store, {}, target)
     assert (row.target, row.runs_at_target) == (target, runs)
     assert (row.seconds_to_target, row.images_to_target) == (seconds, images)
+
+
+def test_time_to_target_is_none_if_just_half_of_the_runs_got_there(store: Store) -> None:
+    save_plan(store, {REAL: ["a", "b"]})
+    for key, tested in (("a", 30), ("b", 35)):
+        save_run(store, record(f"run-{key}", key, REAL), [accurate((10.0, 40, tested))])
+    (row,) = table_rows(store, {}, target=0.65)
+    assert (row.runs_at_target, row.seconds_to_target) == (1, None)
+
+
+def test_single_run_is_not_enough_where_an_interval_is_asked_for(store: Store) -> None:
+    save_run(store, record("run-a", "a"), [trained(1000, 10.0)])
+    for target, status in ((None, "ok"), (0.03, "noisy")):
+        save_plan(store, {CELL: ["a"]}, interval_target=target)
+        (row,) = table_rows(store, {})
+        assert row.status == status
+    assert row.reason == "a single run has no 95 % interval (3 % of the median is the limit)"
 
 
 def test_target_of_the_plan_decides_what_is_noisy(store: Store) -> None:

@@ -154,6 +154,7 @@ def test_phase_is_that_of_the_rank_that_got_least_far(tmp_path: Path) -> None:
         RESET,
         "Socket Timeout",
         "Timed out waiting 300000ms for recv operation to complete",
+        "wait timeout after 300000ms, keys: /default_pg/0//cpu//0/0",
         "NCCL error: remote process exited or there was a network error",
     ],
 )
@@ -166,6 +167,27 @@ def test_rank_that_fell_silent_is_lost_when_its_peers_miss_it(tmp_path: Path, ec
 def test_lost_rank_is_named_even_when_nobody_saw_it_go(tmp_path: Path) -> None:
     files = ranks(tmp_path, (*TRAINING, failed("RuntimeError", "Connection reset by peer")), TRAINING)
     assert cause(files, Ending("exited", "", (1, 1)))[1:] == ("lost rank", "rank 1 ended without a word")
+
+
+@pytest.mark.parametrize("seen", ["", "rank 0 failed", "rank 0 (process 5) is gone"])
+def test_rank_that_alone_said_nothing_is_the_lost_one_whoever_was_seen_first(tmp_path: Path, seen: str) -> None:
+    missing = (*TRAINING, failed("RuntimeError", RESET))
+    silent = (entered("start", pid=7), *TRAINING[1:])
+    files = ranks(tmp_path, missing, missing, silent, missing)
+    ending = Ending("exited", seen, (1,))
+    assert cause(files, ending) == ("train", "lost rank", "rank 2 (process 7) ended without a word")
+
+
+def test_all_that_said_nothing_are_named_when_only_one_that_misses_them_was_seen(tmp_path: Path) -> None:
+    files = ranks(tmp_path, (*TRAINING, failed("RuntimeError", RESET)), TRAINING, TRAINING)
+    assert cause(files, Ending("exited", "rank 0 failed", (1,)))[2] == "rank 1, rank 2 ended without a word"
+
+
+def test_ranks_that_never_met_are_told_as_that_though_one_lost_patience(tmp_path: Path) -> None:
+    start = (entered("start", pid=7),)
+    files = ranks(tmp_path, (*start, failed("DistStoreError", "wait timeout after 120000ms", phase="start")), start)
+    ending = Ending("trouble", "the ranks have not met after 120 s", (None,))
+    assert cause(files, ending) == ("start", "lost rank", "the ranks have not met after 120 s")
 
 
 TORCHRUN = b"""
@@ -185,6 +207,42 @@ def test_launcher_knows_which_rank_was_killed_first(tmp_path: Path) -> None:
     files = ranks(tmp_path, TRAINING, TRAINING, printed=TORCHRUN)
     ending = Ending("exited", "rank 0 (process 7) is gone", (1,))
     assert cause(files, ending) == ("train", "lost rank", "rank 1 (process 71) was killed by SIGKILL")
+
+
+TORCHRUN_IS_MISLED = b"""
+Failures:
+[1]:
+  rank      : 2 (local_rank: 2)
+  exitcode  : -9 (pid: 72) (SIGKILL)
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 72
+[2]:
+  rank      : 1 (local_rank: 1)
+  exitcode  : -15 (pid: 71) (SIGTERM)
+  error_file: <N/A>
+  traceback : Signal 15 (SIGTERM) received by PID 71
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  rank      : 0 (local_rank: 0)
+  exitcode  : 1 (pid: 70)
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+"""
+
+
+def test_launcher_that_takes_an_echo_for_the_cause_still_knows_who_was_killed(tmp_path: Path) -> None:
+    """One that misses the killed rank may fail in the same second; those that the launcher ended had SIGTERM."""
+    missing = (*TRAINING, failed("RuntimeError", RESET))
+    files = ranks(tmp_path, missing, TRAINING, TRAINING, printed=TORCHRUN_IS_MISLED)
+    assert cause(files, Ending("exited", "", (1,)))[2] == "rank 2 (process 72) was killed by SIGKILL"
+
+
+def test_rank_that_the_launcher_ended_is_not_taken_for_the_cause(tmp_path: Path) -> None:
+    left = TORCHRUN_IS_MISLED.replace(b"-9 (pid: 72) (SIGKILL)", b"3 (pid: 72)")
+    files = ranks(tmp_path, TRAINING, TRAINING, TRAINING, printed=left)
+    ending = Ending("exited", "rank 2 (process 72) is gone", (1,))
+    assert cause(files, ending)[2] == "rank 2 (process 72) is gone"
 
 
 def test_ranks_that_all_miss_each_other_are_a_lost_rank(tmp_path: Path) -> None:

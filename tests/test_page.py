@@ -14,14 +14,17 @@ import pytest
 from paceline.errors import UserError
 from paceline.metrics import Row, table_rows
 from paceline.report.columns import tables
+from paceline.report.layouts import LAYOUTS, by_source
 from paceline.report.render import markdown
 from paceline.stats import Estimate
 from paceline.store import Store
 from paceline.timing.rows import CommandRow
 from paceline.web import pages
 from paceline.web.details import of_runs
+from paceline.web.folders import read_record
 from paceline.web.marks import marks_of
 from paceline.web.report_file import write_report
+from paceline.web.tables import Piece, arranged, further_tables
 from tests.command_line import CommandLine
 from tests.made_report import BROKEN, EVIL, LOG, NO_CARD, SPEEDS, made_store
 from tests.made_rows import made_row
@@ -193,6 +196,16 @@ def test_run_whose_folder_is_gone_is_still_listed(tmp_path: Path) -> None:
     assert (found.setup, found.log) == (None, "")
 
 
+@pytest.mark.parametrize("damaged", [b"{", b'{"machine": "\xff"}', b'{"more": ' + b"[" * 100_000, b'{"machine": 7}'])
+def test_damaged_record_costs_a_run_no_more_than_its_versions(tmp_path: Path, damaged: bytes) -> None:
+    store = made_store(tmp_path)
+    run = table_rows(store, {"framework": "torch"})[0].runs[0]
+    (tmp_path / "runs" / run / "run.json").write_bytes(damaged)
+    (found,) = of_runs(store, [run]).runs
+    assert (found.setup, found.log) == (None, "line\nline\nthe last line")
+    assert read_record(tmp_path / "runs" / run) is None
+
+
 def test_layout_of_a_suite_comes_first_and_has_the_cells_below(
     store: Store, rows: list[Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,11 +216,37 @@ def test_layout_of_a_suite_comes_first_and_has_the_cells_below(
     assert sum(len(group.table.lines) for group in section.groups) == len(rows)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_cell_of_a_layout_leads_to_its_runs(
+    store: Store, rows: list[Row], monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    monkeypatch.setattr(pages, "MOST_CHARTED", 0)
+    report = pages.report_context(rows, store, layouts={"cifar10-conv": layout})
+    (section,) = report.sections
+    places = [place for table in section.arranged for line in (table.headings, *table.lines) for place in line]
+    assert {piece.cell for place in places for piece in place} - {None} == set(range(1, len(rows) + 1))
+    above = pages.render_report(report).partition('class="group"')[0].partition('class="workload"')[2]
+    assert {f"#cell-{number}" for number in range(1, len(rows) + 1)} <= {
+        attributes.get("href") for tag, attributes in Parsed(above).tags if tag == "a"
+    }
+
+
+def test_values_of_several_cells_lead_each_to_its_own_and_a_word_for_all_nowhere() -> None:
+    names = ("fake:device", "fake:host", "fake:python")
+    speeds = dict(zip(names, (3.0, 2.0, 1.0), strict=True))
+    fast = [made_row(data=name, images_per_second=Estimate(speed)) for name, speed in speeds.items()]
+    gone = [made_row(framework="neon", data=name, images_per_second=None, status="failed") for name in names]
+    (grid,) = by_source([*fast, *gone])
+    _, several, word = arranged(grid, [*fast, *gone].index).lines[0]
+    assert several == (Piece("3.00", 0), Piece("2.00", 1), Piece("1.00", 2))
+    assert word == (Piece("failed", None),)
+
+
 def test_too_many_cells_for_a_layout_are_told(store: Store, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MOST_ARRANGED", 2)
     monkeypatch.setattr(pages, "MOST_CHARTED", 1)
     written = pages.render_report(pages.report_context(rows, store, layouts={"cifar10-conv": "long"}))
-    assert "paceline show --layout long" in written
+    assert "paceline show --layout long --workload cifar10-conv</code>" in written
     assert "Charts are drawn for the newest tables only" in written
 
 
@@ -228,7 +267,8 @@ def test_single_run_is_marked_so() -> None:
     assert words == ["ok", "one run"]
 
 
-def test_commands_are_listed_and_not_ranked(tmp_path: Path) -> None:
+def test_commands_are_listed_and_not_ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MOST_CHARTED", 0)
     command = CommandRow(
         line="python train.py '<b>'",
         folder="/home",
@@ -241,9 +281,10 @@ def test_commands_are_listed_and_not_ranked(tmp_path: Path) -> None:
         readings={"images/s": 12.0},
         missing=(),
     )
-    row = made_row(framework="mine", shares=(), command=command)
+    row = made_row(workload="command", framework="mine", shares=(), command=command)
     written = pages.render_report(pages.report_context([row], Store(tmp_path)))
     assert "commands are not ranked" in written
+    assert "paceline chart speed --workload command</code>" in written
     assert "python train.py &#39;&lt;b&gt;&#39;" not in written  # only the script shows it, as text
     assert "python train.py '\\u003cb\\u003e'" in written
     assert "<td>9.50</td><td>9.00–10.0</td>" in written
@@ -283,3 +324,11 @@ def test_filters_choose_what_is_reported(store: Store, tmp_path: Path) -> None:
     said = write_report(store.folder, {"framework": EVIL, "suite": None}, None, tmp_path / "report.html")
     assert "1 cell (1 failed), 1 run" in said
     assert BROKEN.framework == EVIL
+
+
+def test_waiting_for_images_is_shown_without_evaluation() -> None:
+    unjudged = made_row(data="cifar10", input="scaled", waiting=0.25, train_accuracy=Estimate(0.5))
+    lost = made_row(data="cifar10", input="scaled", repeats=0, status="failed")
+    accuracy, _ = further_tables([unjudged, lost], lambda row: 1)
+    assert [column.heading for column in accuracy.columns[2:]] == ["batch", "training accuracy", "waiting"]
+    assert [line.texts[-1] for line in accuracy.lines] == ["25.0%"]

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from paceline.metrics import table_rows
+from paceline.web.pages import render_report, report_context
 from paceline.web.report_file import write_report
 from tests.made_report import EVIL, made_store
 
@@ -45,6 +47,9 @@ TOO_FAINT = """() => {
 PAINT_ALL = "document.querySelectorAll('.workload').forEach((each) => { each.style.contentVisibility = 'visible'; })"
 CUT_OFF = """[...document.querySelectorAll(".workload, .group, .answer, .charts, #filter, #reading")]
   .filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.className || each.id)"""
+WIDER_THAN_ITS_PLACE = """[...document.querySelectorAll(".picture svg")]
+  .map((each) => [each.getBoundingClientRect().width, each.parentElement.clientWidth])
+  .filter(([width, place]) => width > place)"""
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +78,25 @@ def test_cell_leads_to_its_log_and_back(page: Page, address: str) -> None:
     expect(dialog).to_be_hidden()
     assert link.evaluate("link => link === document.activeElement")
     page.wait_for_url(re.compile(r"html$"))
+
+
+def test_value_of_a_layout_leads_to_its_cell_and_is_not_filtered(page: Page, tmp_path: Path) -> None:
+    store = made_store(tmp_path / "store")
+    rows = table_rows(store, {}, everything=True)
+    (tmp_path / "report.html").write_text(
+        render_report(report_context(rows, store, layouts={"cifar10-conv": "matrix"})), encoding="utf-8"
+    )
+    page.goto((tmp_path / "report.html").as_uri())
+    line = page.locator("table:not(.cells) tr", has=page.get_by_role("rowheader", name="torch", exact=True)).first
+    line.get_by_role("link").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("dialog").get_by_role("heading", level=2)).to_contain_text("torch on ")
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_be_hidden()
+    expect(line.get_by_role("link").first).to_be_focused()
+    page.get_by_label("Framework").select_option("fake")
+    expect(line).to_be_visible()
+    expect(page.locator("#filter output")).to_contain_text("tables in a layout of their own still speak of all cells")
 
 
 def test_address_of_a_run_opens_it_and_back_closes_it(page: Page, address: str) -> None:
@@ -138,6 +162,30 @@ def test_filter_leaves_what_fits_and_says_how_much(page: Page, address: str) -> 
     page.wait_for_function("document.querySelectorAll('tr[id^=cell-][hidden]').length === 0")
     page.get_by_label("Text", exact=True).fill("no gpu")
     assert page.locator("#filter output").inner_text().startswith("1 of 7 cells")
+
+
+def test_paper_says_what_the_filter_has_left_and_charts_fit_it(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 400, "height": 900})  # less than a chart
+    page.goto(address)
+    form, said = page.locator("#filter"), page.locator("#filter output")
+    page.emulate_media(media="print")
+    expect(form).to_be_hidden()
+    page.emulate_media(media="screen")
+    page.get_by_label("Framework").select_option("torch")
+    page.emulate_media(media="print")
+    expect(said).to_contain_text("2 of 7 cells")
+    expect(said).to_be_visible()
+    expect(form.get_by_label("Framework")).to_be_hidden()
+    shoot(page, "paper")
+    assert page.evaluate(WIDER_THAN_ITS_PLACE) == []
+
+
+def test_address_that_is_none_breaks_nothing(page: Page, address: str) -> None:
+    page.goto(f"{address}#%")
+    page.locator("table.cells th a").first.click()
+    expect(page.locator("dialog")).to_be_visible()
+    page.go_back()
+    expect(page.locator("dialog")).to_be_hidden()
 
 
 @pytest.mark.parametrize("width", [320, 375, 1920])

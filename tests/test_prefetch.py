@@ -19,6 +19,19 @@ def test_items_come_in_order_and_all_of_them() -> None:
         assert list(ahead) == list(range(100))
 
 
+def test_source_is_prepared_before_anyone_can_wait_for_it() -> None:
+    prepared_by: list[int] = []
+
+    class Source:
+        def __iter__(self) -> Iterator[int]:
+            prepared_by.append(threading.get_ident())
+            return iter(range(2))
+
+    with Prefetch(Source()) as ahead:
+        assert prepared_by == [threading.get_ident()]
+        assert list(ahead) == [0, 1]
+
+
 def test_source_runs_ahead_by_the_depth_and_no_further() -> None:
     made: list[int] = []
     third = threading.Event()

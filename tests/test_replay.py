@@ -93,6 +93,16 @@ def test_several_repeats_are_held_against_all_runs_of_the_cell(measured: Command
     assert speed["ratio"]["low"] <= speed["ratio"]["median"] <= speed["ratio"]["high"]
 
 
+def test_other_runs_of_the_cell_are_those_of_the_same_plan(measured: CommandLine) -> None:
+    old = [folder.name for folder in runs(measured)]
+    ran = measured("run", "cifar10-conv", *SHORT, "--repeats", "2", "--seed", "7", "--again")
+    assert ran.returncode == 0, ran.stderr
+    newer = [folder.name for folder in runs(measured)[2:]]
+    store = Store(measured.store)
+    assert set(replay(old[0], 2, store).old_runs) == set(old)
+    assert set(replay(newer[0], 2, store).old_runs) == set(newer)
+
+
 def test_replayed_run_that_fails_is_told_with_its_cause(paceline: CommandLine) -> None:
     flags = ("--framework", "fake+fail", "--steps", "20", "--warmup", "2", "--repeats", "1")
     assert paceline("run", "cifar10-conv", *flags).returncode == 2

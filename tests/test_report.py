@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 
 import msgspec
 import pytest
 
-from paceline.report.columns import joined, number, utilisation
+from paceline.metrics import Row
+from paceline.report.columns import joined, number, tables, utilisation
 from paceline.report.grids import FORMATS as GRID_FORMATS
 from paceline.report.layouts import LAYOUTS
 from paceline.report.remarks import remarks
@@ -79,7 +81,9 @@ def test_memory_of_one_process_for_all_devices_is_said() -> None:
 
 
 def test_verified_frameworks_are_named_once() -> None:
-    assert remarks([made(verified=True), TWO]) == ["verified to compute the same network: torch"]
+    both = [made(verified=True), msgspec.structs.replace(TWO, verified=True)]
+    assert remarks(both) == ["verified to compute the same network: torch"]
+    assert remarks([both[0], TWO]) == ["verified to compute the same network: torch on 1xcpu"]
 
 
 def test_markdown_has_one_cell_per_column_whatever_a_run_said() -> None:
@@ -131,31 +135,114 @@ def test_accuracies_have_a_table_of_their_own() -> None:
 
 def test_way_to_the_target_is_shown_and_never_is_said_so() -> None:
     reached = msgspec.structs.replace(
-        ACCURATE, target=0.7, runs_at_target=3, seconds_to_target=91.24, images_to_target=250_000.0
+        ACCURATE, target=0.7, runs_at_target=2, seconds_to_target=91.24, images_to_target=250_000.0
     )
     never = msgspec.structs.replace(ACCURATE, framework="jax", target=0.7)
-    lines = [line for line in markdown([reached, never]).splitlines() if "(lr=" in line or "s to 0.7" in line]
+    unjudged = msgspec.structs.replace(never, framework="mxnet", test_accuracy=None)
+    shown = markdown([reached, never, unjudged])
+    lines = [line for line in shown.splitlines() if "(lr=" in line or "s to 0.7" in line]
     assert [line.split("|")[-3:-1] for line in lines] == [
         [" s to 0.7 ", " images to 0.7 "],
         [" 91.2 ", " 250,000 "],
         [" ∞ ", " ∞ "],
+        [" – ", " – "],
     ]
+    assert "\n* torch 1xcpu: 2 of 3 runs reached the test accuracy 0.7\n" in shown
+    assert "∞: half of the runs or more never reached it." in shown
+    assert "∞" not in markdown([reached, unjudged])
+
+
+def test_waiting_and_training_accuracy_are_shown_without_evaluation() -> None:
+    unjudged = msgspec.structs.replace(ACCURATE, test_accuracy=None, evaluation_seconds=None, target=0.7)
+    lines = markdown([unjudged]).splitlines()
+    heading = lines.index("| framework | devices | batch | training accuracy | waiting |")
+    assert lines[heading + 2] == "| torch | 1xcpu | 128 (lr=0.01) | 0.812 (0.800–0.820) | 1.2% |"
+
+
+IN_TWO = {"devices": "2xcpu", "device_count": 2, "shares": (64, 64)}
 
 
 def test_unlike_trainings_are_named_where_accuracies_are_shown() -> None:
-    two = msgspec.structs.replace(ACCURATE, devices="2xcpu", device_count=2)
+    two = msgspec.structs.replace(ACCURATE, **IN_TWO)
     assert remarks([ACCURATE, two]) == [
         "not quite the same training: each device normalises over its own images: "
         "128 images on 1xcpu, 64 images on 2xcpu"
     ]
-    grown = msgspec.structs.replace(two, batch_size=256, scaling_kind="weak")
+    grown = msgspec.structs.replace(two, batch_size=256, shares=(128, 128))
     assert remarks([ACCURATE, grown]) == [
         "not the same training: the batch grows with the devices: "
         "1xcpu has 128 (lr=0.01), 2xcpu has 128x2=256 (lr=0.01); "
-        "the learning rate is not scaled with it (--lr-rule linear does)"
+        "the learning rate is not scaled with the batch (--lr-rule linear does)"
     ]
     scaled = msgspec.structs.replace(grown, learning_rate=0.02)
     assert remarks([ACCURATE, scaled])[0].endswith("2xcpu has 128x2=256 (lr=0.02)")
+
+
+@pytest.mark.parametrize("form", [text, markdown])
+def test_batch_that_grows_with_the_devices_is_said_below_the_table_of_equal_epochs(
+    form: Callable[[list[Row]], str],
+) -> None:
+    one = msgspec.structs.replace(ACCURATE, scaling_kind="weak", steps=3907, whole_epochs=10)
+    two = msgspec.structs.replace(one, **{**IN_TWO, "shares": (128, 128)}, batch_size=256, steps=1954)
+    shown = " ".join(form([one, two]).split())
+    assert "batch 128 per device (weak scaling), 10 epochs, cifar10 scaled" in shown
+    assert "not the same training: the batch grows with the devices: 1xcpu has 128 (lr=0.01), 2xcpu has" in shown
+
+
+def test_rows_of_as_many_steps_stay_together_whatever_their_epochs() -> None:
+    one = made(scaling_kind="weak", steps=391, whole_epochs=1)
+    two = made(scaling_kind="weak", steps=391, whole_epochs=2, batch_size=256, **{**IN_TWO, "shares": (128, 128)})
+    ((title, rows),) = tables([one, two])
+    assert "weak scaling), 391 steps, " in title
+    assert rows == [one, two]
+    assert "1 epoch, " in tables([one])[0][0]
+
+
+def test_trainings_of_one_device_set_are_all_named_up_to_a_limit() -> None:
+    sizes = [msgspec.structs.replace(ACCURATE, batch_size=size, shares=(size,)) for size in range(32, 40)]
+    (said,) = remarks(sizes)
+    assert said.startswith("not the same training: batches differ: 1xcpu has 32 (lr=0.01), 1xcpu has 33 (lr=0.01), ")
+    assert "1xcpu has 37 (lr=0.01), and 2 more; the learning rate is not scaled with the batch" in said
+    rates = [msgspec.structs.replace(ACCURATE, learning_rate=rate) for rate in (0.4, 0.8)]
+    other = msgspec.structs.replace(ACCURATE, workload="cifar10-resnet50", batch_size=512, shares=(512,))
+    assert remarks([*rates, other]) == [
+        "cifar10-conv: not the same training: learning rates differ: 1xcpu has 128 (lr=0.4), 1xcpu has 128 (lr=0.8)"
+    ]
+
+
+def noisy(**changes: object) -> Row:
+    speed = Estimate(100.0, 90.0, 110.0)
+    return made(status="noisy", reason="its 95 % interval is 20 % of the median", images_per_second=speed, **changes)
+
+
+def test_rows_of_one_name_are_told_apart_by_what_differs() -> None:
+    assert remarks([noisy(data="fake:device"), noisy(data="fake:host"), made(data="fake:python")]) == [
+        "torch 1xcpu fake:device, torch 1xcpu fake:host are noisy: its 95 % interval is 20 % of the median"
+    ]
+    assert remarks([noisy(), made(batch_size=64, shares=(64,))])[0].startswith("torch 1xcpu 128 (lr=0.01) is noisy")
+
+
+def test_many_noisy_rows_have_one_remark() -> None:
+    rows = [noisy(framework=f"f{number}") for number in range(6)]
+    (said,) = remarks(rows)
+    assert said.startswith(
+        "f0 1xcpu, f1 1xcpu, f2 1xcpu, f3 1xcpu, f4 1xcpu, f5 1xcpu are noisy: 95 % intervals of 20 to 20 %"
+    )
+
+
+def test_unlike_shares_are_told_with_their_own_numbers() -> None:
+    equal = msgspec.structs.replace(ACCURATE, **IN_TWO)
+    (said,) = remarks([equal, msgspec.structs.replace(equal, shares=(85, 43))])
+    assert said.endswith("over its own images: 64 images on 2xcpu, 85+43 images on 2xcpu")
+
+
+def test_accuracy_of_independent_devices_is_that_of_no_network() -> None:
+    alone = msgspec.structs.replace(ACCURATE, update="independent", batch_norm=False)
+    two = msgspec.structs.replace(alone, **IN_TWO)
+    assert [remark for remark in remarks([alone, two]) if "no single network" in remark] == [
+        "torch 2xcpu: each device judged its part of the test images with weights of its own: "
+        "the test accuracy is that of no single network"
+    ]
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -8,15 +8,26 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
+import pynvml
 import pytest
 
 from paceline.cell import Cell
 from paceline.events import AnyEvent, EventFile
 from paceline.metrics import Row, table_rows
 from paceline.monitor import FILE, Gpu, Monitor, Sample, Usage, read_samples
-from paceline.resources import Noise, core_utilisation, gpu_utilisation, noise, preallocated, process_memory, spans
+from paceline.resources import (
+    Noise,
+    core_utilisation,
+    gpu_memory,
+    gpu_utilisation,
+    noise,
+    preallocated,
+    process_memory,
+    spans,
+)
 from paceline.store import Store
 from tests.command_line import CommandLine
 from tests.made_events import block, entered, finished, written
@@ -70,6 +81,22 @@ def test_gpu_is_as_busy_as_the_driver_says_while_it_trains() -> None:
     assert gpu_utilisation(samples, TRAINING, 0) == (0.02, 0.8, 0.9)
 
 
+def test_gpu_that_does_not_tell_how_busy_it_is_has_no_utilisation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(handle: str) -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    monkeypatch.setattr("paceline.monitor.nvidia", lambda: ("570.1", ("a card",)))
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", str)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetMemoryInfo", lambda handle: SimpleNamespace(used=5 * GIB))
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetUtilizationRates", refuse)
+    Monitor(tmp_path).sample({})
+    (found,) = read_samples(tmp_path)
+    assert found.gpus == [Gpu(memory_bytes=5 * GIB, busy_percent=None)]
+    assert gpu_utilisation([found], [(0.0, found.time)], 0) is None
+
+
 def test_noise_is_what_the_cores_did_beside_the_run() -> None:
     before = sample(11.0, (5.0, 1.0), (7.0, 0.0), used=3.0, mhz=[2000.0, 3000.0])
     after = sample(15.0, (9.0, 1.4), (9.0, 0.0), used=7.4, mhz=[1900.0, 0.0])
@@ -110,6 +137,20 @@ def test_memory_of_children_is_added_to_that_of_their_rank(tmp_path: Path) -> No
     ]
     (found,) = process_memory([working(tmp_path, 100, 300)], samples)
     assert (found.idle_bytes, found.peak_bytes) == (110, 350)
+
+
+def test_peak_of_a_gpu_is_that_of_training(tmp_path: Path) -> None:
+    sizes = ((1.0, 10), (5.1, 20), (8.0, 50), (12.0, 40), (25.0, 900))  # the last is evaluation
+    samples = [sample(time, gpus=[Gpu(memory_bytes=size, busy_percent=0)]) for time, size in sizes]
+    (found,) = gpu_memory([0], [working(tmp_path, 1, 2)], samples)
+    assert (found.idle_bytes, found.started_bytes, found.peak_bytes) == (10, 20, 50)
+
+
+def test_gpu_that_trained_between_two_samples_has_that_of_its_end(tmp_path: Path) -> None:
+    sizes = ((1.0, 10), (5.1, 20), (20.1, 60), (25.0, 900))
+    samples = [sample(time, gpus=[Gpu(memory_bytes=size, busy_percent=0)]) for time, size in sizes]
+    (found,) = gpu_memory([0], [working(tmp_path, 1, 2)], samples)
+    assert found.peak_bytes == 60
 
 
 @pytest.mark.parametrize(

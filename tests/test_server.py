@@ -17,12 +17,17 @@ import pytest
 
 from paceline.errors import UserError
 from paceline.metrics import table_rows
+from paceline.plan import Plan, Run
 from paceline.report.render import FORMATS
 from paceline.store import INDEX_FILE, Store
+from paceline.suite import Suite
 from paceline.web import logs
+from paceline.web.listing import PAGE
+from paceline.web.run_table import ListedRun, as_csv, as_json, listed_runs, markdown
 from paceline.web.server import serve
 from tests.command_line import CommandLine
-from tests.made_runs import cell, record, save_plan, save_run, trained
+from tests.made_events import entered
+from tests.made_runs import begin_run, cell, record, save_plan, save_run, trained
 from tests.made_site import ESCAPED, RUNS, Site, served_site
 from tests.served import serving
 
@@ -80,12 +85,88 @@ def test_runs_are_filtered(site: Site) -> None:
     assert RUNS["good"] in site.served.ask("/runs?framework=fake&devices=1xcpu").text
 
 
+@pytest.mark.parametrize(
+    ("query", "listed"), [("", True), ("framework=fake", True), ("framework=other", False), ("status=ok", False)]
+)
+def test_runs_under_way_are_filtered_like_others(tmp_path: Path, query: str, listed: bool) -> None:
+    store = Store(tmp_path / "results")
+    save_plan(store, {cell(): ["one"]})
+    begin_run(store, record(RUNS["new"], "one"), [[entered("train")]])
+    with serving(store.folder) as served:
+        assert (RUNS["new"] in served.ask(f"/runs?{query}").text) == listed
+
+
+def test_icon_that_browsers_ask_for_is_allowed_and_not_there(site: Site) -> None:
+    answer = site.served.ask("/favicon.ico")
+    assert (answer.status, answer.text) == (204, "")
+    assert "img-src 'self'" in answer.headers["content-security-policy"]
+
+
 @pytest.mark.parametrize(("form", "name"), [("csv", "csv"), ("json", "json"), ("md", "markdown")])
 def test_download_is_what_is_shown(site: Site, form: str, name: str) -> None:
     answer = site.served.ask(f"/plans/{site.plan}/table.{form}?framework=fake")
     rows = [row for row in table_rows(site.store, {"plan": site.plan}) if row.framework == "fake"]
     assert answer.text == FORMATS[name](rows)
     assert answer.headers["content-disposition"] == f'attachment; filename="paceline.{form}"'
+
+
+@pytest.mark.parametrize(("form", "name"), [("csv", "csv"), ("json", "json"), ("md", "markdown")])
+def test_download_of_a_plan_with_a_layout_is_what_show_prints(paceline: CommandLine, form: str, name: str) -> None:
+    store, suite = Store(paceline.store), Suite(name="made", workload=("cifar10-conv",), layout="matrix")
+    store.save_plan(Plan(suite, (cell(),), (), (Run(cell(), 0, "one", 60.0),)), "paceline run made.toml")
+    save_run(store, record(RUNS["good"], "one"), [trained(1000, 2.0)])
+    plan = store.query("SELECT id FROM plan")[0]["id"]
+    path = f"/plans/{plan}"
+    with serving(paceline.store) as served:
+        assert served.ask(f"{path}/table.{form}").text == paceline("show", "--format", name).stdout
+        for layout in ("rows", "long"):
+            printed = paceline("show", "--layout", layout, "--format", name).stdout
+            assert served.ask(f"{path}/table.{form}?layout={layout}").text == printed
+        page = served.ask(path).text
+        assert served.ask(f"{path}/table.{form}?layout=round").status == 400
+    assert f'href="{path}/table.{form}?layout=rows"' in page
+    assert (f'href="{path}/table.{form}"' in page) == (form != "json")  # which has no layouts
+    assert "the filter further down does not" in page
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "md"])
+def test_runs_of_the_list_are_downloaded(site: Site, form: str) -> None:
+    answer = site.served.ask(f"/runs/table.{form}")
+    assert all(run in answer.text for run in RUNS.values())
+    assert answer.headers["content-disposition"] == f'attachment; filename="paceline.{form}"'
+    failed = site.served.ask(f"/runs/table.{form}?status=failed").text
+    assert [name for name, run in RUNS.items() if run in failed] == ["bad"]
+    assert "crash in train: killed by SIGSEGV" in failed
+    assert f'href="/runs/table.{form}?status=failed"' in site.served.ask("/runs?status=failed").text
+
+
+def test_values_of_downloaded_runs_are_plain() -> None:
+    run = ListedRun(
+        run="r-1",
+        cell="=evil | <b>",
+        repeat=1,
+        status="ok",
+        started="2026-11-15 00:00:00",
+        seconds=2.5,
+        images_per_second=None,
+        cause="",
+        framework_version="2.4.6",
+        machine="Imaginary 9000",
+    )
+    assert as_csv([run]).splitlines()[1] == "r-1,'=evil | <b>,1,ok,2026-11-15 00:00:00,2.5,,,2.4.6,Imaginary 9000"
+    assert "| r-1 | =evil \\| &lt;b> | 1 | ok |" in markdown([run])
+    assert json.loads(as_json([run]))[0]["images_per_second"] is None
+
+
+def test_downloaded_list_has_all_its_parts(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    keys = [str(number) for number in range(PAGE + 1)]
+    save_plan(store, {cell(): keys})
+    for number, key in enumerate(keys):
+        save_run(store, record(f"20260101-0000{number:02}-000000-aaaaaa", key, repeat=number), [trained(1000, 2.0)])
+    found = listed_runs(store, {})
+    assert [run.repeat for run in found] == list(range(PAGE + 1, 0, -1))
+    assert {run.images_per_second for run in found} == {500.0}
 
 
 def test_two_plans_are_compared(site: Site) -> None:
@@ -180,12 +261,12 @@ def test_while_something_is_measured_no_page_takes_a_core_unasked(tmp_path: Path
     save_run(store, record(RUNS["good"], "one"), [trained(1000, 2.0)])
     done = store.query("SELECT id FROM plan")[0]["id"]
     compared = "/compare?old=suite:done&new=suite:done"
-    heavy = ["/results", f"/plans/{done}", "/results/table.csv", f"/plans/{done}/table.json", compared]
+    heavy = ["/results", f"/plans/{done}", "/results/table.csv", f"/plans/{done}/table.json", "/runs/table.md"]
     with serving(store.folder) as served:
         assert served.ask("/results").status == 200
         os.utime(store.folder / INDEX_FILE)  # as a store that has changed
         save_plan(store, {cell(framework="other"): ["never"]})  # whose maker may be about to begin
-        for path in heavy:
+        for path in (*heavy, compared):
             short = served.ask(path)
             assert (short.status, "takes a core from the measurement" in short.text) == (503, True), path
             anyway = unescape(short.text.rpartition('<a href="')[2].partition('"')[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,13 @@ import pytest
 
 from paceline.cell import Cell
 from paceline.errors import UserError
-from paceline.matrix import cells_of
-from paceline.plan import make_plan
+from paceline.matrix import FAKE_SOURCES, UPDATES, cells_of
+from paceline.plan import make_plan, reason_to_skip
 from paceline.published import NAMES as PUBLISHED
 from paceline.published import Record, all_benchmarks
 from paceline.suite import FIELDS, Suite, known_suites, load_suite, make_suite
 from paceline.workloads import known_workload
+from tests.command_line import CommandLine
 from tests.made_machines import machine
 
 WriteSuite = Callable[[str], Path]
@@ -426,3 +428,20 @@ def test_suite_of_which_a_machine_can_do_nothing_is_refused() -> None:
 def test_parts_that_are_none_are_refused(suite_file: WriteSuite, text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         load_suite(suite_file(text), {})
+
+
+def test_updates_are_measured_on_every_device_set_with_every_source() -> None:
+    cells = cells_of(load_suite(known_suites()["updates"], {}), machine())
+    whole = sorted(itertools.product(UPDATES, ("1xcpu", "2xcpu", "4xcpu"), FAKE_SOURCES))
+    for framework in ("torch", "jax", "mxnet", "tensorflow", "keras-mxnet"):
+        possible = [cell for cell in cells if cell.framework == framework and not reason_to_skip(cell)]
+        assert sorted((cell.update, cell.devices, cell.data) for cell in possible) == whole
+
+
+def test_suite_of_updates_gives_a_table_for_each(paceline: CommandLine) -> None:
+    ended = paceline("run", "updates", "--framework", "fake", "--repeats", "1", "--steps", "12", "--warmup", "2")
+    assert ended.returncode == 0, ended.stderr
+    assert [row["status"] for row in paceline.rows()] == ["ok"] * 27
+    shown = paceline("show", "--format", "markdown").stdout.splitlines()
+    titles = [line for line in shown if "images/s, device/host/python" in line]
+    assert [[update for update in UPDATES if update in title] for title in titles] == [[update] for update in UPDATES]

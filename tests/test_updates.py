@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -14,6 +15,7 @@ from paceline.probing import Arrays, probe, reference_probe
 from paceline.worker import Worker
 from paceline_worker.graph import Conv, Dense, Flatten, Graph, Input, MaxPool, Relu
 from paceline_worker.protocol import Job, Recipe
+from tests.command_line import CommandLine
 
 AGREEING = ("replicated", "parameter_server")
 EQUAL, UNEQUAL = (8, 8), (12, 4)
@@ -140,3 +142,15 @@ def test_there_is_something_to_compare() -> None:
     assert offering("independent")
     assert len(offering(*AGREEING, able=lambda row: row.unequal_shares)) >= 6
     assert len(offering(*AGREEING, able=lambda row: row.wrapper)) >= 8
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "tensorflow", "mxnet"])
+def test_sixteen_devices_train_together(paceline: CommandLine, framework: str) -> None:
+    """As many as the largest published table has, on however few cores."""
+    flags = ("--devices", "16xcpu", "--cores-per-device", "1", "--batch-per-device", "2")
+    short = ("--steps", "2", "--warmup", "1", "--repeats", "1")
+    ended = paceline("run", "cifar10-conv", "--framework", framework, *flags, *short)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    (row,) = paceline.rows()
+    assert (row["status"], row["device_count"], row["shares"]) == ("ok", 16, [2] * 16)
+    assert ("oversubscribed" in row["marks"]) == (len(os.sched_getaffinity(0)) < 16)

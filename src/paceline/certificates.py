@@ -1,4 +1,4 @@
-"""Verdicts that are kept: a cell is marked verified when its network was, on this machine with these versions."""
+"""Verdicts that are kept, and which of them speak of a run: same machine, versions, code and kind of devices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from paceline.cell import Cell
+from paceline.devices import parse_devices
 from paceline.errors import UserError
+from paceline.run_facts import Facts
 from paceline.verify import Verdict
 from paceline.whole_files import write_json
 
@@ -15,8 +18,8 @@ FOLDER = "verified"
 
 
 def save(store: Path, verdict: Verdict) -> None:
-    """The newest verdict of a framework on a workload and a device set replaces the one before."""
-    name = re.sub(r"[^\w.+-]", "_", f"{verdict.workload}@{verdict.framework}@{verdict.devices}")
+    """The newest verdict of a framework on a workload, a device set and an update replaces the one before."""
+    name = re.sub(r"[^\w.+-]", "_", f"{verdict.workload}@{verdict.framework}@{verdict.setting}")
     path = store / FOLDER / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, verdict)
@@ -28,3 +31,28 @@ def load(store: Path) -> list[Verdict]:
         return [msgspec.json.decode(path.read_bytes(), type=Verdict) for path in paths]
     except msgspec.DecodeError as error:
         raise UserError(f"A file in {store / FOLDER} is damaged: {error}; `paceline verify` writes it anew.") from None
+
+
+Proofs = dict[tuple[str, ...], list[Verdict]]  # by what they are about, whatever the devices
+
+
+def proofs(store: Path) -> Proofs:
+    found: Proofs = {}
+    for verdict in load(store):
+        what = (verdict.workload, verdict.framework, verdict.precision)
+        found.setdefault((*what, verdict.fingerprint, verdict.worker_code, verdict.machine), []).append(verdict)
+    return found
+
+
+def proven(found: Proofs, cell: Cell, run: Facts) -> bool:
+    """Whether a run's training was equal on one device, and not unequal where devices agree as they do in it."""
+    what = (cell.workload, cell.framework, cell.precision)
+    verdicts = found.get((*what, run["fingerprint"], run["worker_code"], run["machine"]), [])
+    alone = [verdict for verdict in verdicts if not _several(verdict.devices)]
+    kind = (cell.wrapped or _several(cell.devices), cell.update)
+    alike = [verdict for verdict in verdicts if (_several(verdict.devices), verdict.update) == kind]
+    return any(verdict.equal for verdict in alone) and all(verdict.equal for verdict in alike)
+
+
+def _several(devices: str) -> bool:
+    return parse_devices(devices).count > 1

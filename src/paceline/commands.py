@@ -14,19 +14,17 @@ from typing import Any
 from rich.console import Console
 
 from paceline import certificates, datasets, environments
-from paceline.devices import DeviceSet, parse_devices
+from paceline.devices import DeviceSet, wanted_devices
 from paceline.display import Progress, cell_name, duration
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, Framework, expand, find
 from paceline.machine import this_machine
 from paceline.metrics import chosen_rows, layout_of, table_rows
-from paceline.plan import Plan, Run, make_plan, too_many_devices
+from paceline.plan import Plan, Run, lacking, make_plan, too_many_devices
 from paceline.report.beside import beside_published
 from paceline.report.grids import FORMATS as GRID_FORMATS
-from paceline.report.grids import findings as grid_findings
-from paceline.report.layouts import LAYOUTS
-from paceline.report.render import FORMATS
+from paceline.report.grids import in_layout
 from paceline.report.verdicts import FORMATS as VERDICT_FORMATS
 from paceline.rounds import further_rounds
 from paceline.runner import Tools, alone, execute
@@ -79,10 +77,10 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
     store, plan = Store(folder), make_plan(read_suite(what, settings), this_machine())
     save = partial(store.save_plan, command=shlex.join(["paceline", *sys.argv[1:]]))
     with alone():
-        save(plan)
+        save(plan, older_runs=done)
         measure(plan, store, done)
-        for larger in further_rounds(plan, store, save):
-            measure(larger, store, "all")
+        for added in further_rounds(plan, store, save):
+            measure(added, store, done)
     show_table(folder, {}, "text")
     return any(row.status == "failed" for row in table_rows(store, {}))
 
@@ -135,25 +133,23 @@ def show_table(
         raise UserError(f"--with published goes with --format text or markdown, not {form}.")
     rows = chosen_rows(folder, filters, target)
     layout = shape.layout or layout_of(Store(folder), filters)
-    if form in GRID_FORMATS and layout in LAYOUTS:
-        sys.stdout.write(GRID_FORMATS[form](LAYOUTS[layout](rows)) + grid_findings(rows, form))
-    else:
-        sys.stdout.write(FORMATS[form](rows))
+    sys.stdout.write(in_layout(rows, layout, form))
     if shape.published:
         sys.stdout.write("\n" + GRID_FORMATS[form]([beside_published(rows)]))
 
 
 def verify_frameworks(
-    workloads: Sequence[str], names: Sequence[str], devices: Sequence[str], batch_size: int | None
+    workloads: Sequence[str], names: Sequence[str], devices: Sequence[str], update: str, batch_size: int | None
 ) -> Iterator[Verdict]:
     """Compare each framework with the reference, one verdict after the other."""
     machine, say = this_machine(), Console(stderr=True, highlight=False, soft_wrap=True).print
     contestants = list(_ready(names, say))
     questions = [(known_workload(name), cpu_devices(text)) for name, text in itertools.product(workloads, devices)]
     for workload, device_set in questions:
-        trial = make_trial(workload, device_set, machine, batch_size, say)
+        trial = make_trial(workload, device_set, update, machine, batch_size, say)
         for contestant in contestants:
-            reason = too_many_devices(contestant.framework, device_set.count)
+            framework = contestant.framework
+            reason = lacking(framework, {update: framework.updates}) or too_many_devices(framework, device_set.count)
             if reason:
                 say(f"{workload.name} {contestant.name} {device_set.name}: skipped: {reason}")
             else:
@@ -187,7 +183,7 @@ def show_verdicts(verdicts: Iterable[Verdict], form: str, folder: Path) -> bool:
 
 
 def cpu_devices(text: str) -> DeviceSet:
-    devices = parse_devices(text)
+    devices = wanted_devices(text)
     if devices.kind != "cpu":
         raise UserError(f"The reference runs on CPUs only; verify on 1xcpu or 2xcpu, not {text!r}.")
     return devices

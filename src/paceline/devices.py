@@ -9,6 +9,7 @@ from paceline.errors import UserError
 from paceline.machine import Machine
 
 FORMS = "2xcpu, 1xcuda, cuda:0 or cuda:0+cuda:2"
+MOST_DEVICES = 256  # more is a slip of the finger, and each would be a process
 
 
 @dataclass(frozen=True)
@@ -29,17 +30,26 @@ class DeviceSet:
 
 
 def parse_devices(text: str) -> DeviceSet:
-    """Read `2xcpu`, `cuda:0` or `cuda:0+cuda:2`."""
+    """Read `2xcpu`, `cuda:0` or `cuda:0+cuda:2`, with or without spaces around the plus."""
     if counted := re.fullmatch(r"([1-9]\d{0,3})x(cpu|cuda)", text):
         count, kind = int(counted[1]), counted[2]
         return DeviceSet(text, kind, tuple(range(count)))
     if "cpu" in text and "cuda" in text:
         raise UserError(f"{text!r} mixes processors and GPUs, which no framework trains on together; write {FORMS}.")
-    named = [re.fullmatch(r"(cuda):(\d{1,4})", part) for part in text.split("+")]
+    name = re.sub(r" *\+ *", "+", text)
+    named = [re.fullmatch(r"(cuda):(\d{1,4})", part) for part in name.split("+")]
     indices = [int(match[2]) for match in named if match]
     if len(indices) < len(named) or len(set(indices)) < len(indices):
         raise UserError(f"Unknown devices {text!r}; write {FORMS}, each device once.")
-    return DeviceSet(text, "cuda", tuple(indices))
+    return DeviceSet(name, "cuda", tuple(indices))
+
+
+def wanted_devices(text: str) -> DeviceSet:
+    """A set that is still to be used; what is stored may be larger."""
+    devices = parse_devices(text)
+    if devices.count > MOST_DEVICES:
+        raise UserError(f"{text!r} are too many devices; at most {MOST_DEVICES} train together.")
+    return devices
 
 
 def missing_gpus(devices: DeviceSet, machine: Machine) -> list[int]:

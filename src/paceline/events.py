@@ -38,6 +38,7 @@ class Block(Event, tag="block", frozen=True, kw_only=True):
     waited_seconds: float = 0.0  # for real images that were not ready
     involuntary_switches: int | None = None  # how often a thread had to leave its core to another one
     correct: list[int] = []  # images that each step got right, where it is counted
+    epoch: int | None = None  # the pass over real data that the steps are part of
 
 
 class Evaluation(Event, tag="evaluation", frozen=True, kw_only=True):
@@ -48,6 +49,7 @@ class Evaluation(Event, tag="evaluation", frozen=True, kw_only=True):
     loss: float | None  # summed
     correct: int
     seconds: float
+    epoch: int | None = None  # the last one before it
 
 
 class Failed(Event, tag="failed", frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ def insert_plan(index: sqlite3.Connection, plan: PlanRecord) -> None:
     if index.execute("SELECT 1 FROM plan WHERE id = ?", (plan.id,)).fetchone():
         return
     index.execute(
-        "INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             plan.id,
             plan.suite,
@@ -33,6 +33,7 @@ def insert_plan(index: sqlite3.Connection, plan: PlanRecord) -> None:
             plan.settings.get("interval_target"),
             plan.settings.get("layout", "rows"),
             plan.settings.get("quick", False),
+            plan.older_runs,
         ),
     )
     rows = [
@@ -54,7 +55,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     for file in files:
         file.read_on()
     index.execute(
-        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             run.id,
             run.key,
@@ -63,6 +64,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
             run.machine.id,
             run.framework_version,
             run.fingerprint,
+            run.worker_code,
             json.dumps(run.shares),
             run.started,
             outcome.seconds,
@@ -118,10 +120,11 @@ def _insert_blocks(index: sqlite3.Connection, run_id: str, rank: int, file: Even
             block.involuntary_switches,
             _summed_loss(block),
             sum(block.correct) if block.correct else None,
+            block.epoch,
         )
         for block in blocks
     ]
-    index.executemany("INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    index.executemany("INSERT INTO block VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def _summed_loss(block: Block) -> float | None:
@@ -132,8 +135,10 @@ def _summed_loss(block: Block) -> float | None:
 
 def _insert_evaluations(index: sqlite3.Connection, run_id: str, rank: int, file: EventFile) -> None:
     found = [event for event in file.events if isinstance(event, Evaluation)]
-    rows = [(run_id, rank, each.steps, each.images, each.loss, each.correct, each.seconds) for each in found]
-    index.executemany("INSERT INTO evaluation VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    rows = [
+        (run_id, rank, each.steps, each.images, each.loss, each.correct, each.seconds, each.epoch) for each in found
+    ]
+    index.executemany("INSERT INTO evaluation VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def _insert_phases(index: sqlite3.Connection, run: RunRecord, rank: int, file: EventFile) -> None:

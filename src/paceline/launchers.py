@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,16 +61,20 @@ def torchrun(launch: Launch) -> list[Command]:
     return [Command(arguments, {**launch.environment, **loopback})]
 
 
-# Of the ranks that are gone torchrun alone knows the first: it ends the others at once.
-TORCHRUN_BLAMES = re.compile(
-    r"Root Cause.*rank\s+: (\d+) \(local_rank: \d+\)\s+exitcode\s+: -(\d+) \(pid: (\d+)\)", re.S
-)
+# Of the ranks that are gone torchrun alone knows the first: it ends the others at once, by SIGTERM.
+TORCHRUN_SAW_KILLED = re.compile(r"rank\s+: (\d+) \(local_rank: \d+\)\s+exitcode\s+: -(\d+) \(pid: (\d+)\)")
 
 
 def killed_rank(log: str) -> tuple[int, int, int] | None:
     """The rank that was killed first, its process and the signal, if a launcher has said so at the end of the log."""
-    found = TORCHRUN_BLAMES.search(log)
-    return (int(found[1]), int(found[3]), int(found[2])) if found else None
+    others, _, root = log.partition("Root Cause")
+    # One that misses the killed one may fail in the same second, and torchrun takes it for the root.
+    found = _killed(root) or [one for one in _killed(others) if one[2] != signal.SIGTERM]
+    return found[0] if found else None
+
+
+def _killed(report: str) -> list[tuple[int, int, int]]:
+    return [(int(rank), int(process), int(number)) for rank, number, process in TORCHRUN_SAW_KILLED.findall(report)]
 
 
 LAUNCHERS: dict[str, Callable[[Launch], list[Command]]] = {"direct": direct, "torchrun": torchrun}

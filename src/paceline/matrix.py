@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from paceline import datasets
 from paceline.cell import Cell
-from paceline.devices import DeviceSet, assign_cores, check_present, parse_devices
+from paceline.devices import DeviceSet, assign_cores, check_present, wanted_devices
 from paceline.errors import UserError, unknown
 from paceline.frameworks import expand, find
 from paceline.machine import Machine
@@ -58,7 +58,7 @@ def _matrix(suite: Suite, machine: Machine) -> list[Cell]:
 
 
 def _uses(suite: Suite, machine: Machine) -> Iterator[Use]:
-    sets = [parse_devices(text) for text in suite.devices]
+    sets = [wanted_devices(text) for text in suite.devices]
     slow = parse_slow(suite.slow, sets)
     for devices in sets:
         if not suite.name:  # a suite is for many machines, of which some have fewer GPUs: those cells are skipped
@@ -170,12 +170,8 @@ def _rate(suite: Suite, workload: Workload, batch_size: int) -> float:
 
 
 def _steps(suite: Suite, workload: Workload, given: str, batch_size: int) -> int:
-    """As told, or so many that every image is seen often enough; some recipes fill up the last batch of an epoch."""
-    steps = suite.steps or DEFAULT_STEPS
-    if suite.epochs is not None:
-        batches = workload.images_per_epoch / batch_size
-        filled_up = given and workload.pipelines[given].ending == "complete"
-        steps = max(1, math.ceil(suite.epochs * (math.ceil(batches) if filled_up else batches)))
+    told = suite.steps or DEFAULT_STEPS
+    steps = told if suite.epochs is None else workload.steps(suite.epochs, batch_size, given)
     if suite.warmup >= steps:
         raise UserError(
             f"warmup {suite.warmup} must be less than the {steps} steps; use --warmup {steps - 1} or more steps."

@@ -1,4 +1,4 @@
-"""Which runs stand behind each cell of a table: the newest of every key that its plan wants."""
+"""Which runs stand behind each cell of a table: one of every key that its plan wants."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from paceline.store import Store
 # A replay is shown by itself; it does not take the place of what it repeats.
 PLANS = """
 SELECT * FROM plan WHERE (suite = :suite OR :suite IS NULL) AND (id = :plan OR :plan IS NULL)
-    AND (command NOT LIKE 'paceline replay %' OR COALESCE(:suite, :plan) IS NOT NULL)
+    AND (NOT replay OR COALESCE(:suite, :plan) IS NOT NULL)
 ORDER BY id DESC
 """
 OF_PLANS = ("suite", "plan")  # filters that choose plans; all others choose cells
 CELLS = "SELECT * FROM plan_cell WHERE plan_id IN ({}) ORDER BY plan_id, position"
 WANTED = """
-SELECT plan_run.plan_id, plan_run.position, run.id, run.machine
-FROM plan_run
-LEFT JOIN run ON run.id = (SELECT MAX(id) FROM run AS newer WHERE newer.key = plan_run.key)
-WHERE plan_run.plan_id IN ({}) ORDER BY run.repeat, run.id
+SELECT plan_result.plan_id, plan_result.position, run.id, run.machine
+FROM plan_result
+LEFT JOIN run ON run.id = plan_result.run_id
+WHERE plan_result.plan_id IN ({}) ORDER BY run.repeat, run.id
 """
 
 
@@ -38,6 +38,7 @@ class Planned:
     skip_reason: str | None
     quick: bool  # its plan is scaled down for a small machine
     widest: float  # an interval that is a larger part of its median makes the cell noisy
+    interval_asked: bool  # then a single run, which has none, is not enough
     machine: str | None  # on which its plan ran; None if nothing of it did
     wanted: int
     run_ids: tuple[str, ...]
@@ -71,12 +72,17 @@ def select(
 ) -> list[Measured]:
     """The cells of the newest plan, or of all plans where everything or certain cells are wanted."""
     chosen = {key: value.split(",") for key, value in filters.items() if value and key not in OF_PLANS}
-    plans = store.query(PLANS, **{key: filters.get(key) for key in OF_PLANS})
+    plans = newest_plans(store, filters)
     cells = _planned(store, plans if chosen or everything else plans[:1])
     kept = [one for one in cells if all(getattr(one.cell, key) in values for key, values in chosen.items())]
     newest = list(_newest(kept))
     facts = facts_of(store, [run_id for one in newest for run_id in one.run_ids], target)
     return [Measured.of(one, facts) for one in newest]
+
+
+def newest_plans(store: Store, filters: Mapping[str, str | None]) -> list[sqlite3.Row]:
+    """Those of which tables are made, the newest first."""
+    return store.query(PLANS, **{key: filters.get(key) for key in OF_PLANS})
 
 
 def _planned(store: Store, plans: Sequence[sqlite3.Row]) -> Iterator[Planned]:
@@ -96,6 +102,7 @@ def _planned(store: Store, plans: Sequence[sqlite3.Row]) -> Iterator[Planned]:
                 skip_reason=cell["reason"],
                 quick=bool(plan["quick"]),
                 widest=plan["interval_target"] or NOISY,
+                interval_asked=plan["interval_target"] is not None,
                 machine=machines.get(plan["id"]),
                 wanted=len(runs),
                 run_ids=tuple(run["id"] for run in runs if run["id"]),

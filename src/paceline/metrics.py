@@ -15,7 +15,7 @@ from paceline import certificates, resource_rows
 from paceline.cell import Cell
 from paceline.cost import Cost
 from paceline.errors import UserError
-from paceline.measured import Measured, select
+from paceline.measured import Measured, newest_plans, select
 from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
 from paceline.scaling import Bases
@@ -53,6 +53,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     warmup: int
     evaluate: str  # when, on all test images
     epochs: float | None  # the steps as passes over the data set
+    whole_epochs: int | None = None  # the `--epochs` that make just these steps; None if no whole number does
     seed: int  # of the first run; each further one has the next
     cores_per_device: int
     status: str  # ok, noisy, failed, skipped, not run
@@ -70,7 +71,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     evaluation_seconds: float | None  # all evaluations together, not part of `seconds`
     target: float | None  # the test accuracy that was asked for
     runs_at_target: int  # how many runs reached it
-    seconds_to_target: float | None  # of training; None if less than half of the runs reached it
+    seconds_to_target: float | None  # of training; None unless more than half of the runs reached it
     images_to_target: float | None
     peak_memory_mib: tuple[float, ...]  # peak minus idle
     idle_memory_mib: tuple[float, ...]  # of a process when its framework has started; of a GPU before
@@ -86,7 +87,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     wrapped_efficiency: float | None  # likewise against one device in the same wrapper
     batch_norm: bool  # the network normalises over the images of each device
     parameters: int | None  # trainable; unknown where the plug-in with the workload is gone
-    verified: bool  # `paceline verify` found its network equal to the reference, with these versions on this machine
+    verified: bool  # `paceline verify` found it equal to the reference, with this code, these versions and this machine
     runs: tuple[str, ...]  # their ids
     failed_run: str | None  # the one that `reason` speaks of
     log_end: str | None  # and the last lines it printed
@@ -101,8 +102,8 @@ def table_rows(
 ) -> list[Row]:
     """The rows of the newest plan; or of all plans, the newest first, where everything or certain cells are wanted."""
     measured = select(store, filters, target, everything=everything)
-    bases, proven = Bases(measured), _proven(store)
-    return [_row(one, bases, proven, target) for one in measured]
+    bases, proofs = Bases(measured), certificates.proofs(store.folder)
+    return [_row(one, bases, proofs, target) for one in measured]
 
 
 def chosen_rows(
@@ -122,28 +123,21 @@ def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
     """The shape that the newest plan, or the newest of a suite, wants for its table; a choice of cells has none."""
     if any(value for key, value in filters.items() if key != "suite"):
         return "rows"
-    suite = filters.get("suite")
-    plans = store.query("SELECT layout FROM plan WHERE suite = ? OR ? IS NULL ORDER BY id DESC LIMIT 1", suite, suite)
+    plans = newest_plans(store, filters)
     return plans[0]["layout"] if plans else "rows"
 
 
-Proof = tuple[str, str, str, str]  # workload, framework, its environment, machine
 Fields = dict[str, Any]  # some of a row
 
 
-def _proven(store: Store) -> set[Proof]:
-    proofs = certificates.load(store.folder)
-    return {(proof.workload, proof.framework, proof.fingerprint, proof.machine) for proof in proofs if proof.equal}
-
-
-def _row(one: Measured, bases: Bases, proven: set[Proof], target: float | None) -> Row:
+def _row(one: Measured, bases: Bases, proofs: certificates.Proofs, target: float | None) -> Row:
     workload = all_workloads().get(one.cell.workload)
     speed = estimate(one.values("images_per_second"))
     command = command_row(one.cell.command, one.good) if one.cell.command else None
     status, reason = _status(one, command.real_seconds if command else speed)
     return Row(
         **_settings(one),
-        **_origin(one, proven),
+        **_origin(one, proofs),
         **_network(one.cell, workload),
         status=status,
         reason=reason,
@@ -175,16 +169,15 @@ def _settings(one: Measured) -> Fields:
     }
 
 
-def _origin(one: Measured, proven: set[Proof]) -> Fields:
+def _origin(one: Measured, proofs: certificates.Proofs) -> Fields:
     """Which runs there are, and on what they ran."""
     last: Facts = one.runs[-1] if one.runs else {}
     failed: Facts = one.failed[0] if one.failed else {}
-    proofs = {(one.cell.workload, one.cell.framework, run["fingerprint"], run["machine"]) for run in one.runs}
     return {
         "framework_version": last.get("framework_version"),
         "machine": last.get("machine"),
         "machine_description": last.get("machine_description"),
-        "verified": bool(proofs) and proofs <= proven,
+        "verified": bool(one.runs) and all(certificates.proven(proofs, one.cell, run) for run in one.runs),
         "repeats": len(one.good),
         "runs": tuple(run["id"] for run in one.runs),
         "failed_run": failed.get("id"),
@@ -198,9 +191,18 @@ def _network(cell: Cell, workload: Workload | None) -> Fields:
         return {"epochs": None, "batch_norm": False, "parameters": None}
     return {
         "epochs": cell.steps * cell.batch_size / workload.images_per_epoch,
+        "whole_epochs": _whole_epochs(cell, workload),
         "batch_norm": _has_batch_norm(workload),
         "parameters": _parameters(workload),
     }
+
+
+def _whole_epochs(cell: Cell, workload: Workload) -> int | None:
+    """Cells do not know whether a plan told them steps or epochs."""
+    filled_up = cell.steps // workload.steps(1, cell.batch_size, cell.input)
+    going_on = cell.steps * cell.batch_size // workload.images_per_epoch
+    fitting = (n for n in (filled_up, going_on) if n and workload.steps(n, cell.batch_size, cell.input) == cell.steps)
+    return next(fitting, None)
 
 
 def _times(one: Measured) -> Fields:
@@ -262,7 +264,7 @@ def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
     if len(one.runs) < planned.wanted:
         more = "" if one.cell.command else "; the same command goes on"
         return "not run", f"{len(one.runs)} of {planned.wanted} runs are done{more}"
-    if speed and speed.wider_than(planned.widest):
+    if speed and (speed.wider_than(planned.widest) or (planned.interval_asked and speed.low is None)):
         return "noisy", resource_rows.unrest(speed, planned.widest, resource_rows.noise(one.good))
     return "ok", None
 

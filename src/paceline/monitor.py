@@ -28,7 +28,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
-    busy_percent: float
+    busy_percent: float | None  # None where the driver does not tell
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,10 +124,11 @@ def _gpu_handles() -> list[Any]:
 def _gpu(handle: Any) -> Gpu:
     import pynvml
 
-    return Gpu(
-        memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(handle).used,
-        busy_percent=pynvml.nvmlDeviceGetUtilizationRates(handle).gpu,
-    )
+    try:
+        busy_percent = pynvml.nvmlDeviceGetUtilizationRates(handle).gpu
+    except pynvml.NVMLError:  # some cards, and parts of cards, do not tell
+        busy_percent = None
+    return Gpu(memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(handle).used, busy_percent=busy_percent)
 
 
 def read_samples(folder: Path) -> list[Sample]:

@@ -19,7 +19,7 @@ OUT_OF_MEMORY = re.compile(
 )
 LOG_END_LINES, LOG_END_BYTES = 20, 4096
 LOST_PEER = re.compile(
-    r"connection (closed|reset|refused)|timed out|socket timeout|remote process exited", re.IGNORECASE
+    r"connection (closed|reset|refused)|timed out|(socket|wait) timeout|remote process exited", re.IGNORECASE
 )
 
 
@@ -50,7 +50,7 @@ def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, 
 
 def _with_blame(ending: Ending, log: Path) -> Ending:
     """What a launcher said about the first rank that was killed is better than who was seen to be gone first."""
-    killed = killed_rank(end_of_log(log)) if ending.reason != "timeout" else None
+    killed = killed_rank(_last_bytes(log)) if ending.reason != "timeout" else None
     if killed is None:
         return ending
     rank, process, number = killed
@@ -87,13 +87,22 @@ def _failure(  # noqa: PLR0911 - one return for each cause, the first that fits
         return _reported(reports[0])
     silent = [rank for rank, file in enumerate(files) if not file.has(Finished) and not file.has(Failed)]
     if (silent or reports) and len(files) > 1:
-        unseen = f"rank {silent[0]} ended without a word" if silent else _reported(reports[0])[1]
-        return "lost rank", ending.detail or unseen
+        return "lost rank", _lost_rank(files, silent, reports, ending.detail)
     if any(file.rubbish for file in files):
         return "protocol", f"a line among its events is none: {next(f.rubbish[0] for f in files if f.rubbish)[:60]!r}"
     if silent:
         return "crash", _how_it_went(ending)
     return None
+
+
+def _lost_rank(files: list[EventFile], silent: list[int], reports: list[Failed], seen: str) -> str:
+    """What was seen first; but if that is a rank that only misses another one, whoever has said nothing."""
+    missing_others = [rank for rank, file in enumerate(files) if file.has(Failed)]
+    misleading = silent and any(f"rank {rank} " in seen for rank in missing_others)
+    if seen and not misleading:
+        return seen
+    names = [f"rank {rank} (process {files[rank].pid})" if files[rank].pid else f"rank {rank}" for rank in silent]
+    return f"{', '.join(names)} ended without a word" if silent else _reported(reports[0])[1]
 
 
 def _reported(failure: Failed) -> tuple[str, str]:
@@ -102,11 +111,15 @@ def _reported(failure: Failed) -> tuple[str, str]:
 
 
 def end_of_log(log: Path) -> str:
-    """Its last lines; it may be too long to be read as a whole."""
+    """Its last lines."""
+    return "\n".join(_last_bytes(log).splitlines()[-LOG_END_LINES:])
+
+
+def _last_bytes(log: Path) -> str:
+    """It may be too long to be read as a whole."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - LOG_END_BYTES))
-        text = file.read(LOG_END_BYTES).decode(errors="replace")
-    return "\n".join(text.splitlines()[-LOG_END_LINES:])
+        return file.read(LOG_END_BYTES).decode(errors="replace")
 
 
 def printable(text: str) -> str:

@@ -8,6 +8,7 @@ from paceline.cell import Cell
 from paceline.shares import EQUAL, MEASURED
 
 STEPS, WARMUP = 20, 5
+ROUNDS = 3  # of each device, by turns: a short run in a busy moment must not decide alone
 
 
 def pilots(cell: Cell) -> list[Cell]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -18,8 +18,8 @@ from paceline.devices import check_present, missing_gpus
 from paceline.frameworks import Framework, find
 from paceline.machine import Machine
 from paceline.matrix import FAKE_SOURCES, cells_of
-from paceline.pilots import pilots
-from paceline.shares import EQUAL, told_shares
+from paceline.pilots import ROUNDS, pilots
+from paceline.shares import MEASURED, told_shares
 from paceline.suite import Suite
 from paceline.worker_code import code_hash
 from paceline.workloads import fingerprint, known_workload
@@ -67,7 +67,7 @@ def make_plan(suite: Suite, machine: Machine) -> Plan:
         check_present(cells[0].device_set, machine)
     measured = [cell for cell in cells if cell not in skipped]
     first = list(dict.fromkeys(pilot for cell in measured for pilot in pilots(cell)))
-    rounds = [_round(first, 0, suite, machine)]
+    rounds = [_round(first, repeat, suite, machine) for repeat in range(ROUNDS)]
     rounds += [_round(measured, repeat, suite, machine) for repeat in range(suite.repeats)]
     runs = {run.key: run for runs in rounds for run in runs}  # a pilot may be a cell of the table, too
     return Plan(suite, cells, skips, tuple(runs.values()))
@@ -89,21 +89,31 @@ def reason_to_skip(cell: Cell) -> str | None:
         cell.data if cell.data in FAKE_SOURCES else "fake:python": framework.data,  # real images are fed in likewise
         cell.precision: framework.precisions,
     }
-    missing = [(wanted, offered) for wanted, offered in offers.items() if wanted not in offered]
-    for wanted, offered in missing:
-        return f"{framework.name} has no {wanted}, only {', '.join(offered)}"
-    return too_many_devices(framework, cell.device_set.count) or _unable(framework, cell)
+    return lacking(framework, offers) or too_many_devices(framework, cell.device_set.count) or _unable(framework, cell)
+
+
+def lacking(framework: Framework, offers: Mapping[str, Collection[str]]) -> str | None:
+    """The first thing that is wanted and not among what is offered in its place."""
+    for wanted, offered in offers.items():
+        if wanted not in offered:
+            return f"{framework.name} has no {wanted}, only {', '.join(offered)}"
+    return None
 
 
 def _unable(framework: Framework, cell: Cell) -> str | None:
     """What it cannot do with devices that are unlike, or alone."""
-    if cell.shares != EQUAL and not framework.unequal_shares:
+    if not _divided_equally(cell) and not framework.unequal_shares:
         return f"{framework.name} divides a batch equally"
     if cell.slow and framework.processes == "one":
         return f"all devices of {framework.name} are in one process, of which no part can be slowed down"
     if cell.wrapped and not framework.wrapper:
         return f"{framework.name} has no wrapper for one device"
     return None
+
+
+def _divided_equally(cell: Cell) -> bool:
+    """Shares that are told may come to equal ones; of those still to be measured nobody knows."""
+    return cell.shares != MEASURED and len(set(told_shares(cell.shares, cell.batch_size, cell.device_set))) == 1
 
 
 def too_many_devices(framework: Framework, count: int) -> str | None:
@@ -115,7 +125,7 @@ def too_many_devices(framework: Framework, count: int) -> str | None:
 
 def another_round(plan: Plan, cells: Collection[Cell], machine: Machine) -> Plan:
     """The plan with one more run of each of these cells, all in one round."""
-    repeat = 1 + max(run.repeat for run in plan.runs)
+    repeat = 1 + max(run.repeat for run in plan.runs if run.cell in plan.cells)
     more = _round([cell for cell in plan.cells if cell in cells], repeat, plan.suite, machine)
     return replace(plan, runs=(*plan.runs, *more))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -16,6 +16,7 @@ FORMAT = 1
 SECRET = re.compile(
     r"token|secret|passw|pwd|credential|auth|(api|private|access)[_-]?key|^TF_VAR_", re.IGNORECASE
 )  # names of variables and flags
+UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # a record that is gone or damaged
 
 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str | None, ...]  # for each cell: why it is skipped
     keys: tuple[tuple[str, ...], ...]  # for each cell: the runs it wants
     settings: dict[str, Any]  # the suite, also one whose keys another version has dropped
+    older_runs: Annotated[str, msgspec.Meta(pattern="^(none|ok|all)$")] = "all"  # from before it that count as done
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):

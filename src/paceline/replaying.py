@@ -39,11 +39,12 @@ SUITE = "replay"  # under which `show --suite` finds the newest
 COMMAND_SECONDS, TRAINING_SECONDS = 86400.0, 1800.0  # after which a run is ended, if its plan is not known
 LONGEST_SECONDS = 604800.0  # a week: what a plan says beyond that is a slip or a trap
 OF_A_MACHINE = {"seed", "cores", "dataset"}  # parts of a job that are made anew for each run
-PLAN_OF_KEY = "SELECT plan_id, position FROM plan_run WHERE key = ? ORDER BY plan_id DESC LIMIT 1"
-# The newest run of every other key of a cell.
+# The last that has this run; or that wants such a run, if another has taken its place in all of them.
+PLAN_OF_RUN = "SELECT plan_id, position FROM plan_result WHERE key = ? ORDER BY run_id = ? DESC, plan_id DESC LIMIT 1"
+# The other runs of a cell.
 SIBLINGS = """
-SELECT MAX(run.id) AS id FROM run JOIN plan_run USING (key)
-WHERE plan_id = ? AND position = ? AND key != ? GROUP BY key ORDER BY 1
+SELECT run_id AS id FROM plan_result
+WHERE plan_id = ? AND position = ? AND key != ? AND run_id IS NOT NULL ORDER BY run_id
 """
 
 
@@ -118,8 +119,8 @@ def _check_possible(record: RunRecord, machine: Machine) -> None:
         raise UserError(f"Cannot replay run {record.id}: {reason}.")
     if not environments.installed(framework):
         raise UserError(f"{framework.name} is not installed; `paceline install {framework.name}` installs it.")
-    if cell.input and not datasets.find(cell.data):
-        raise UserError(f"{cell.data} is not on this machine; `paceline data get {cell.data}` fetches it.")
+    if cell.input and not datasets.intact(cell.data):
+        raise UserError(f"{cell.data} is not on this machine as published; `paceline data get {cell.data}` fetches it.")
 
 
 def _check_command_from_elsewhere(original: Original, _: float) -> None:
@@ -183,7 +184,7 @@ def cores_here(cell: Cell, machine: Machine) -> tuple[tuple[int, ...], ...]:
 def timeout_of(store: Store, record: RunRecord) -> float:
     """That of its plan, if one is known and tells one that a run can have."""
     usual = COMMAND_SECONDS if record.cell.command else TRAINING_SECONDS
-    for row in store.query(PLAN_OF_KEY, record.key):
+    for row in store.query(PLAN_OF_RUN, record.key, record.id):
         content = (store.folder / PLAN_FOLDER / f"{row['plan_id']}.json").read_bytes()
         try:
             found = msgspec.json.decode(content, type=Limited).settings.timeout
@@ -231,7 +232,7 @@ def _execute(run: Run, job: Job, tools: Tools) -> None:
 def _old_runs(store: Store, record: RunRecord, repeats: int) -> list[str]:
     """The run itself; where several are measured, also the others of its cell."""
     siblings: list[str] = []
-    for plan in store.query(PLAN_OF_KEY, record.key) if repeats > 1 else ():
+    for plan in store.query(PLAN_OF_RUN, record.key, record.id) if repeats > 1 else ():
         siblings += [row["id"] for row in store.query(SIBLINGS, plan["plan_id"], plan["position"], record.key)]
     return [record.id, *siblings]
 

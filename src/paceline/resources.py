@@ -13,6 +13,7 @@ from paceline.events import EventFile, Phase
 from paceline.monitor import Sample
 
 MOSTLY = 0.8  # two samples tell about training if it filled this part of the time between them
+WORKING = ("compile", "warmup", "train")  # from the first step to the end of training
 CONTEXT_BYTES = 2**30  # a driver's context and its libraries' work space may take so much: that is no preallocation
 
 Span = tuple[float, float]  # from … to, in seconds since 1970
@@ -54,20 +55,25 @@ def process_memory(files: Sequence[EventFile], samples: Sequence[Sample]) -> lis
         peaks = [event.peak_memory_bytes for event in phases if event.peak_memory_bytes is not None]  # of each epoch
         if idle and peaks:
             before = _children_bytes(_nearest(samples, idle[0].time), rank)
-            working = _within(samples, spans(file, "compile", "warmup", "train"))
+            working = _within(samples, spans(file, *WORKING))
             most = max((_children_bytes([sample], rank) for sample in working), default=0)
             found.append(Memory((idle[0].idle_memory_bytes or 0) + before, max(peaks) + most))
     return found
 
 
 def gpu_memory(gpus: Iterable[int], files: Sequence[EventFile], samples: Sequence[Sample]) -> list[Memory]:
-    """Of each GPU as the driver counted it at each sample; idle is before anything was started."""
+    """Of each GPU as the driver counted it at each sample; idle is before anything was started.
+
+    What trained too shortly for a sample has that of its end; what has no phases counts as a whole.
+    """
     built = [start for file in files for start, _ in spans(file, "build")]
     started = _nearest(samples, max(built)) if built else []
+    trained = [span for file in files for span in spans(file, *WORKING)]
+    working = _within(samples, trained) or _nearest(samples, max(end for _, end in trained)) if trained else samples
     return [
         Memory(
             idle_bytes=samples[0].gpus[gpu].memory_bytes,
-            peak_bytes=max(sample.gpus[gpu].memory_bytes for sample in samples),
+            peak_bytes=max(sample.gpus[gpu].memory_bytes for sample in working),
             started_bytes=started[0].gpus[gpu].memory_bytes if started else None,
         )
         for gpu in gpus
@@ -99,7 +105,8 @@ def core_utilisation(samples: Sequence[Sample], training: Sequence[Span], cores:
 
 def gpu_utilisation(samples: Sequence[Sample], training: Sequence[Span], gpu: int) -> Range | None:
     """Part of the time in which the driver saw work, at each sample while the GPU trained."""
-    return _range([sample.gpus[gpu].busy_percent / 100 for sample in _within(samples, training)])
+    told = [sample.gpus[gpu].busy_percent for sample in _within(samples, training)]
+    return _range([percent / 100 for percent in told if percent is not None])
 
 
 def noise(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> Noise:

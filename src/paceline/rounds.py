@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from paceline.cell import Cell
 from paceline.machine import this_machine
@@ -13,21 +14,20 @@ from paceline.store import Store
 
 
 def further_rounds(plan: Plan, store: Store, save: Callable[[Plan], None]) -> Iterator[Plan]:
-    """Plans with one round more each; they end when no cell is noisy or the time is over."""
+    """The runs of one round after the other, as plans; they end when no cell is noisy or the time is over.
+
+    What is saved are plans with all rounds so far. A round that has begun is finished: else its last cells would have
+    fewer runs than its first.
+    """
     if plan.suite.interval_target is None:
         return
     deadline = time.monotonic() + plan.suite.budget
     while time.monotonic() < deadline and (cells := noisy_cells(plan, store)):
-        plan = another_round(plan, cells, this_machine())
+        before, plan = plan, another_round(plan, cells, this_machine())
         save(plan)
-        yield plan
+        yield replace(plan, runs=plan.runs[len(before.runs) :])
 
 
 def noisy_cells(plan: Plan, store: Store) -> set[Cell]:
-    """A single run has no interval at all, which is not knowing it well either."""
     rows = table_rows(store, {})
-    return {
-        cell
-        for cell, row in zip(plan.cells, rows, strict=True)
-        if row.status == "noisy" or (row.status == "ok" and row.repeats == 1)
-    }
+    return {cell for cell, row in zip(plan.cells, rows, strict=True) if row.status == "noisy"}

@@ -43,6 +43,11 @@ ONE_ROW_PER_DEVICE = (
     "SELECT run_id, peak_bytes AS allocator_bytes FROM allocator WHERE run_id IN ({}) ORDER BY run_id, position",
 )
 UTILISATION = "SELECT run_id, lowest, median, highest FROM utilisation WHERE run_id IN ({}) ORDER BY run_id, position"
+TRAINED = """
+SELECT run_id, 1.0 * SUM(correct) / SUM(images) AS accuracy FROM step_block
+WHERE phase = 'train' AND correct IS NOT NULL AND epoch IS NOT NULL AND run_id IN ({})
+GROUP BY run_id, epoch ORDER BY run_id, epoch
+"""
 EVALUATIONS = "SELECT run_id, SUM(seconds) AS seconds FROM test WHERE run_id IN ({}) GROUP BY run_id"
 EPOCHS = """
 SELECT run_id, train_accuracy, test_accuracy, seconds, images FROM epoch WHERE run_id IN ({}) ORDER BY run_id, steps
@@ -87,7 +92,12 @@ def _append(facts: Facts, row: sqlite3.Row) -> None:
 
 
 def _add_epochs(store: Store, facts: dict[str, Facts], target: float | None) -> None:
-    """Accuracies of the last epoch, and what it took to the first that reached the target."""
+    """Accuracies of the last epoch, and what it took to the first that reached the target.
+
+    Training accuracies are there also without any evaluation.
+    """
+    for row in rows_among(store, TRAINED, list(facts)):
+        facts[row["run_id"]]["train_accuracy"] = row["accuracy"]
     evaluated = {row["run_id"]: row["seconds"] for row in rows_among(store, EVALUATIONS, list(facts))}
     rows = rows_among(store, EPOCHS, list(evaluated))
     for run_id, epochs in groupby(rows, key=lambda row: row["run_id"]):

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from paceline.home import home
 from paceline.launchers import Command, commands
 from paceline.machine import Machine
 from paceline.outcome import Outcome, judge, out_of_memory_kills
-from paceline.pilots import pilots
+from paceline.pilots import ROUNDS, pilots
 from paceline.plan import Run, make_job, run_key
 from paceline.records import RUN_FOLDER, RunRecord
 from paceline.shares import divide
@@ -81,11 +82,12 @@ def measured_shares(run: Run, tools: Tools) -> tuple[int, ...] | Outcome:
     """Images of each device by what it did alone; none where they are known without; or why they are not known."""
     speeds = []
     for index, pilot in enumerate(pilots(run.cell)):
-        found = tools.store.newest(run_key(pilot, 0, tools.machine))
-        if found is None or found["status"] != "ok":
-            why = f"{found['message']} (paceline log {found['id']})" if found else "not run"
-            return _without_shares(f"device {index} failed alone: {why}")
-        speeds.append(found["images_per_second"])
+        found = [tools.store.newest(run_key(pilot, repeat, tools.machine)) for repeat in range(ROUNDS)]
+        for one in found:
+            if one is None or one["status"] != "ok":
+                why = f"{one['message']} (paceline log {one['id']})" if one else "not run"
+                return _without_shares(f"device {index} failed alone: {why}")
+        speeds.append(statistics.median(one["images_per_second"] for one in found if one))
     try:
         return divide(run.cell.batch_size, speeds, run.cell.device_set) if speeds else ()
     except UserError as error:

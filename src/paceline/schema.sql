@@ -6,7 +6,9 @@ CREATE TABLE plan (
     command  TEXT NOT NULL,
     interval_target REAL,        -- a cell whose interval is wider is noisy; NULL is the usual limit
     layout   TEXT NOT NULL,      -- the shape of its table
-    quick    INTEGER NOT NULL    -- whether it is scaled down for a small machine
+    quick    INTEGER NOT NULL,   -- whether it is scaled down for a small machine
+    older_runs TEXT NOT NULL,    -- those from before it that count as done: none, ok or all
+    replay   INTEGER AS (command LIKE 'paceline replay %') -- it is shown by itself and takes no other plan's place
 );
 
 CREATE TABLE plan_cell (         -- every cell of a plan, in the order of its table
@@ -23,6 +25,7 @@ CREATE TABLE plan_run (          -- the runs that a plan wants of a cell
     key      TEXT NOT NULL
 );
 CREATE INDEX plan_run_plan ON plan_run(plan_id);
+CREATE INDEX plan_run_key ON plan_run(key, plan_id);
 
 CREATE TABLE run (
     id            TEXT PRIMARY KEY,
@@ -32,6 +35,7 @@ CREATE TABLE run (
     machine       TEXT NOT NULL,
     framework_version TEXT NOT NULL,
     fingerprint   TEXT NOT NULL, -- of the framework's environment
+    worker_code   TEXT NOT NULL, -- hash of what measured it
     shares        TEXT NOT NULL, -- images of a step on each device, as a JSON list
     started       REAL NOT NULL,
     seconds       REAL NOT NULL, -- wall time of the whole run
@@ -41,7 +45,7 @@ CREATE TABLE run (
     message       TEXT,
     log_end       TEXT
 );
-CREATE INDEX run_key ON run(key);
+CREATE INDEX run_key ON run(key, id);
 CREATE INDEX run_cell ON run(cell);
 
 CREATE TABLE machine (
@@ -61,7 +65,8 @@ CREATE TABLE block (             -- some steps, from idle devices to idle device
     waited_seconds    REAL NOT NULL, -- for real images that were not ready
     involuntary_switches INTEGER, -- threads that had to leave their core; NULL where it was not counted
     loss              REAL,          -- summed over the images; NULL where training has diverged
-    correct           INTEGER        -- images that were right; NULL where it was not counted
+    correct           INTEGER,       -- images that were right; NULL where it was not counted
+    epoch             INTEGER        -- the pass over the data that it lies in; NULL where that is not known
 );
 CREATE INDEX block_run ON block(run_id);
 
@@ -72,7 +77,8 @@ CREATE TABLE evaluation (        -- one rank's part of the test images
     images  INTEGER NOT NULL,
     loss    REAL,                -- summed
     correct INTEGER NOT NULL,
-    seconds REAL NOT NULL
+    seconds REAL NOT NULL,
+    epoch   INTEGER              -- the last pass before it
 );
 CREATE INDEX evaluation_run ON evaluation(run_id);
 
@@ -136,12 +142,24 @@ CREATE TABLE reading (           -- what a run of a command said about itself in
     PRIMARY KEY (run_id, name)
 );
 
+-- The run that stands in the table of a plan for each that it wants. Several plans may want the same: each has the
+-- newest run from before the next of them, or the first that came later if it was cut off before it had any.
+CREATE VIEW plan_result AS
+SELECT plan_run.plan_id, plan_run.position, plan_run.key,
+       COALESCE(
+           (SELECT MAX(run.id) FROM run WHERE run.key = plan_run.key AND run.id < COALESCE(
+               (SELECT MIN(later.plan_id) FROM plan_run AS later
+                WHERE later.key = plan_run.key AND later.plan_id > plan_run.plan_id), '~')),  -- sorts after every id
+           (SELECT MIN(run.id) FROM run WHERE run.key = plan_run.key)
+       ) AS run_id
+FROM plan_run;
+
 -- Ranks train side by side: their images add up, and the slowest of them sets the time.
 CREATE VIEW merged_block AS
 SELECT run_id, phase, position, MAX(steps) AS steps, SUM(images) AS images, MAX(seconds) AS seconds,
        SUM(processor_seconds) AS processor_seconds, MAX(waited_seconds) AS waited_seconds,
        SUM(involuntary_switches) AS involuntary_switches,
-       CASE WHEN COUNT(*) = COUNT(loss) THEN SUM(loss) END AS loss, SUM(correct) AS correct
+       CASE WHEN COUNT(*) = COUNT(loss) THEN SUM(loss) END AS loss, SUM(correct) AS correct, MAX(epoch) AS epoch
 FROM block GROUP BY run_id, phase, position;
 
 -- The same, kept for each run when it is indexed: every table asks for it, and to merge thousands of runs takes a while.
@@ -164,19 +182,19 @@ FROM command LEFT JOIN reading AS speed ON speed.run_id = command.run_id AND spe
 
 -- How far training was at the end of each block; only its own clock counts, not that of evaluation.
 CREATE VIEW progress AS
-SELECT run_id, position, loss, correct, images AS block_images,
+SELECT run_id, position, loss, correct, epoch, images AS block_images,
        SUM(steps) OVER so_far AS steps, SUM(images) OVER so_far AS images, SUM(seconds) OVER so_far AS seconds
 FROM step_block WHERE phase = 'train' WINDOW so_far AS (PARTITION BY run_id ORDER BY position);
 
 CREATE VIEW test AS
 SELECT run_id, steps, 1.0 * SUM(correct) / SUM(images) AS accuracy,
        CASE WHEN COUNT(*) = COUNT(loss) THEN SUM(loss) / SUM(images) END AS loss,
-       SUM(images) AS images, MAX(seconds) AS seconds,
+       SUM(images) AS images, MAX(seconds) AS seconds, MAX(epoch) AS epoch,
        LAG(steps, 1, 0) OVER (PARTITION BY run_id ORDER BY steps) AS previous
 FROM evaluation GROUP BY run_id, steps
-UNION ALL SELECT run_id, 0, value, NULL, NULL, NULL, 0 FROM reading WHERE name = 'accuracy';
+UNION ALL SELECT run_id, 0, value, NULL, NULL, NULL, NULL, 0 FROM reading WHERE name = 'accuracy';
 
--- What each epoch, or whatever lies between two evaluations, has led to; the training accuracy is that of its own steps.
+-- What had been reached at each evaluation; loss and accuracy of training are those of the last epoch before it.
 CREATE VIEW epoch AS
 SELECT test.run_id, test.steps, test.accuracy AS test_accuracy, test.loss AS test_loss, test.seconds AS test_seconds,
        MAX(progress.images) AS images, MAX(progress.seconds) AS seconds,
@@ -184,6 +202,7 @@ SELECT test.run_id, test.steps, test.accuracy AS test_accuracy, test.loss AS tes
        CASE WHEN COUNT(*) = COUNT(progress.loss) THEN SUM(progress.loss) / SUM(progress.block_images) END AS train_loss
 FROM test JOIN progress ON progress.run_id = test.run_id
      AND progress.steps > test.previous AND progress.steps <= test.steps
+     AND (progress.epoch IS NULL OR progress.epoch = test.epoch)
 GROUP BY test.run_id, test.steps;
 
 -- The first step compiles, chooses kernels and allocates.

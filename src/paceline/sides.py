@@ -15,7 +15,7 @@ from paceline.cell import Cell
 from paceline.errors import UserError
 from paceline.store import Store
 
-# Every run that any plan wants, the newest plan first; a skipped cell has none.
+# The runs of every plan, the newest plan first, but replays last: they take no other's place. A skipped cell has none.
 RUNS = """
 SELECT plan.id AS plan_id, plan.suite, plan_cell.cell AS planned, plan_cell.reason, run.*,
        training.images_per_second, training.seconds AS training_seconds,
@@ -23,10 +23,10 @@ SELECT plan.id AS plan_id, plan.suite, plan_cell.cell AS planned, plan_cell.reas
        (SELECT accuracy FROM test WHERE test.run_id = run.id ORDER BY steps DESC LIMIT 1) AS test_accuracy
 FROM plan
 JOIN plan_cell ON plan_cell.plan_id = plan.id
-LEFT JOIN plan_run ON plan_run.plan_id = plan.id AND plan_run.position = plan_cell.position
-LEFT JOIN run ON run.key = plan_run.key
+LEFT JOIN plan_result ON plan_result.plan_id = plan.id AND plan_result.position = plan_cell.position
+LEFT JOIN run ON run.id = plan_result.run_id
 LEFT JOIN training ON training.run_id = run.id
-ORDER BY plan.id DESC, plan_cell.position, run.id
+ORDER BY plan.replay, plan.id DESC, plan_cell.position, run.id
 """
 COLUMNS = {
     "images/s": "images_per_second",
@@ -44,7 +44,7 @@ class CellRuns:
     cell: Cell
     skipped: str | None  # why, if it was not run
     plan_id: str
-    runs: dict[str, sqlite3.Row] = field(default_factory=dict)  # the newest with each key
+    runs: dict[str, sqlite3.Row] = field(default_factory=dict)  # by their keys
 
     def values(self, metric: str) -> list[float]:
         column = COLUMNS[metric]

@@ -50,7 +50,7 @@ class Store:
         with self.transaction() as index:
             insert_run(index, folder)
 
-    def save_plan(self, plan: Plan, command: str) -> None:
+    def save_plan(self, plan: Plan, command: str, older_runs: str = "all") -> None:
         skips = {skip.cell: skip.reason for skip in plan.skips}
         record = PlanRecord(
             id=new_id(),
@@ -60,6 +60,7 @@ class Store:
             reasons=tuple(skips.get(cell) for cell in plan.cells),
             keys=tuple(tuple(run.key for run in plan.runs if run.cell == cell) for cell in plan.cells),
             settings=msgspec.to_builtins(plan.suite),
+            older_runs=older_runs,
         )
         path = self.folder / PLAN_FOLDER / f"{record.id}.json"
         with self.transaction() as index:

@@ -45,7 +45,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     repeats: int = 5
     layout: Literal["rows", "sources", "matrix", "long", "transposed"] = "rows"  # the shape of its table
     interval_target: float | None = None  # add rounds until the interval is no wider than this part of the median
-    budget: float = 600.0  # seconds for those rounds
+    budget: float = 600.0  # seconds for those rounds; the last is finished once it has begun
     timeout: float = 1800.0  # seconds for one run
 
 

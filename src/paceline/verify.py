@@ -25,6 +25,7 @@ from paceline_worker.protocol import Job
 LARGE_MACS = 10**9  # of one image: from here on the reference is given few of them
 SMALL_BATCH, BATCH = 4, 16
 STEPS = 5
+USUAL = ("replicated", "float32")  # need not be said
 
 
 class Quantity(msgspec.Struct, frozen=True):
@@ -79,9 +80,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str  # of the framework's environment
     worker_code: str
     machine: str
+    update: str = "replicated"
+    precision: str = "float32"
     equal: bool
     findings: tuple[Finding, ...]
     failure: str | None
+
+    @property
+    def setting(self) -> str:
+        """The devices, and how they agree and compute where that is not as usual."""
+        return " ".join([self.devices, *(word for word in (self.update, self.precision) if word not in USUAL)])
 
 
 @dataclass(frozen=True)
@@ -95,15 +103,19 @@ class Trial:
     truth: Probe
 
 
-def make_trial(workload: Workload, devices: DeviceSet, machine: Machine, batch_size: int | None, say: Say) -> Trial:
-    job = verification_job(workload, devices, machine, batch_size)
+def make_trial(
+    workload: Workload, devices: DeviceSet, update: str, machine: Machine, batch_size: int | None, say: Say
+) -> Trial:
+    job = verification_job(workload, devices, update, machine, batch_size)
     slopes = [array for name, array in reference_probe(job, say).arrays.items() if name.startswith("gradient/")]
     gentle = GENTLE_DROP / sum(float(np.sum(slope**2)) for slope in slopes)
     job = replace(job, rates=(gentle,) * (STEPS - 2) + (gentle / 2,) * 2)  # a change of the rate is seen, too
     return Trial(workload.name, devices.name, machine.id, job, reference_probe(job, say))
 
 
-def verification_job(workload: Workload, devices: DeviceSet, machine: Machine, batch_size: int | None) -> Job:
+def verification_job(
+    workload: Workload, devices: DeviceSet, update: str, machine: Machine, batch_size: int | None
+) -> Job:
     """A few steps on a small batch, one core per device."""
     graph = workload.graph()
     size = batch_size or (SMALL_BATCH if Cost.of(graph).forward_macs > LARGE_MACS else BATCH)
@@ -118,7 +130,7 @@ def verification_job(workload: Workload, devices: DeviceSet, machine: Machine, b
         devices=devices.devices,
         cores=tuple((cores[index % len(cores)],) for index in range(devices.count)),
         shares=(size // devices.count,) * devices.count,
-        update="replicated",
+        update=update,
         data="fake:device",
         precision="float32",
         seed=1,
@@ -142,6 +154,8 @@ def verify(contestant: Contestant, trial: Trial, say: Say) -> Verdict:
         fingerprint=seen.environment.fingerprint,
         worker_code=code_hash(contestant.framework.name),
         machine=trial.machine,
+        update=trial.job.update,
+        precision=trial.job.precision,
         equal=not seen.failure and all(finding.diverges_at is None for finding in findings),
         findings=findings,
         failure=seen.failure,

@@ -87,12 +87,15 @@ class Worker:
 
     def follow(self) -> Iterator[AnyEvent]:
         """Events of all ranks as they come, until the run has ended; `ending` then says how."""
-        while (ending := self._ending()) is None:
-            events = self._new_events()
+        ending = None
+        while ending is None:
+            time.sleep(POLL_SECONDS)
+            codes, states = tuple(process.poll() for process in self._processes), self._states()
+            events = self._new_events()  # after that look: who was gone by then has written all that it ever will
             turns = [event for event in events if isinstance(event, Phase) and event.phase in TURNS]
             self._monitor.sample(self._pids(), now=bool(turns))
             yield from events
-            time.sleep(POLL_SECONDS)
+            ending = self._ending(codes, states)
         self.ending = ending
         yield from self._new_events()
 
@@ -102,39 +105,51 @@ class Worker:
     def _pids(self) -> dict[int, int]:
         return {rank: file.pid for rank, file in enumerate(self.files) if file.pid is not None}
 
-    def _ending(self) -> Ending | None:
-        codes = tuple(process.poll() for process in self._processes)
+    def _states(self) -> dict[int, str]:
+        """Of all ranks that have said which process they are, at one moment."""
+        return {rank: processes.state(pid) for rank, pid in self._pids().items()}
+
+    def _ending(self, codes: tuple[int | None, ...], states: dict[int, str]) -> Ending | None:
         if None not in codes:
             return Ending("exited", self._first_trouble, codes)
         if time.monotonic() - self._started > self._timeout:
             return Ending("timeout", f"no end after {self._timeout:g} s", codes)
-        trouble = self._trouble()
+        trouble = self._trouble(states)
         if trouble is None:
-            self._troubled_since = None
+            self._troubled_since, self._first_trouble = None, ""
             return None
         self._first_trouble = self._first_trouble or trouble
         self._troubled_since = self._troubled_since or time.monotonic()
         patient = time.monotonic() - self._troubled_since < GRACE_SECONDS
         return None if patient else Ending("trouble", self._first_trouble, codes)
 
-    def _trouble(self) -> str | None:
-        """What keeps a run from ending by itself: a rank that failed, vanished or was stopped, or a hanging exit."""
+    def _trouble(self, states: dict[int, str]) -> str | None:
+        """What keeps a run from ending by itself: a rank that vanished, was stopped or failed, or a hanging exit."""
         if all(file.has(Finished) for file in self.files):
             return "all ranks have finished"
-        for rank, file in enumerate(self.files):
-            if file.has(Failed):
-                return f"rank {rank} failed"
-            state = "alive" if file.pid is None or file.has(Finished) else processes.state(file.pid)
-            if state != "alive" and not (state == "stopped" and rank in self._braked):
-                return f"rank {rank} (process {file.pid}) is {state}"
-        return self._absent_rank()
+        silent = [rank for rank, file in enumerate(self.files) if not file.has(Finished) and not file.has(Failed)]
+        gone = [rank for rank in silent if states.get(rank) == "gone"]
+        stopped = [rank for rank in silent if states.get(rank) == "stopped" and rank not in self._braked]
+        if gone or stopped:  # before those that failed, perhaps only because they miss it
+            return self._seen(gone or stopped, "gone" if gone else "stopped")
+        failed = [rank for rank, file in enumerate(self.files) if file.has(Failed)]
+        return f"rank {failed[0]} failed" if failed else self._absent_rank()
+
+    def _seen(self, ranks: list[int], state: str) -> str:
+        """Names them all: which was the first, one look cannot tell."""
+        names = ", ".join(f"rank {rank} (process {self.files[rank].pid})" for rank in ranks)
+        return f"{names} {'is' if len(ranks) == 1 else 'are'} {state}"
 
     def _absent_rank(self) -> str | None:
-        """One that the others, which have started, would wait for in vain."""
+        """One for which the others, which have started, would wait in vain; or that they all wait."""
         begun = [file.phase != "start" for file in self.files]
-        if all(begun) or not any(begun) or time.monotonic() - self._started < self._join:
+        if all(begun) or len(begun) == 1 or time.monotonic() - self._started < self._join:
             return None
-        return f"rank {begun.index(False)} has not joined the others after {self._join:g} s"
+        here = begun if any(begun) else [file.pid is not None for file in self.files]  # some meet while they start
+        if not any(here):
+            return None
+        absent = "the ranks have not met" if all(here) else f"rank {here.index(False)} has not joined the others"
+        return f"{absent} after {self._join:g} s"
 
 
 def _hold_lease(folder: Path) -> IO[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -23,9 +22,9 @@ def deploy(framework: str) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             whole = Path(scratch) / "whole"
-            for place, path in _files(framework).items():
+            for place, content in _contents(framework).items():
                 (whole / place).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(path, whole / place)
+                (whole / place).write_bytes(content)
             try:
                 whole.rename(target)
             except OSError:  # another process was faster; it copied the same
@@ -38,9 +37,15 @@ def deploy(framework: str) -> Path:
 def code_hash(framework: str) -> str:
     """Names the code that measures: the worker half and this framework's folder, and no other one's."""
     digest = hashlib.sha256()
-    for place, path in sorted(_files(framework).items()):
-        digest.update(place.encode() + b"\0" + path.read_bytes() + b"\0")
+    for place, content in sorted(_contents(framework).items()):
+        digest.update(place.encode() + b"\0" + content + b"\0")
     return digest.hexdigest()[:12]
+
+
+@cache
+def _contents(framework: str) -> dict[str, bytes]:
+    """Read once: a file that is edited before its copy is made must not come under the name of the old one."""
+    return {place: path.read_bytes() for place, path in _files(framework).items()}
 
 
 def _files(framework: str) -> dict[str, Path]:

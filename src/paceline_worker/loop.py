@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import resource
 import time
-from typing import List, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import numpy.random  # NumPy loads it when it is first used, which would seem a cost of the framework
@@ -30,36 +30,39 @@ def run(backend: Backend, job: Job, place: Place, log: EventLog) -> None:
     graph = Graph.from_json(job.graph)
     backend.build(graph, initial_weights(graph, job.seed))
     brake.engage()
-    memory.forget_peak()  # our own arrays of initial weights are no cost of the framework
     with training_source(backend, job, place) as source:
+        memory.forget_peak()  # our own arrays, of initial weights and to prepare images, are no cost of the framework
         log.enter("compile")
         train_block(backend, source, [job.recipe.learning_rate], place, log)
         log.enter("warmup")
         warm_up(backend, source, job, place, log)
     peak_bytes = memory.peak_bytes()
     backend.write_weights(initial_weights(graph, job.seed))  # so that training is the recipe and nothing else
-    memory.forget_peak()
 
     with training_source(backend, job, place) as source:
-        for part in parts(job):
+        memory.forget_peak()
+        for epoch in epochs(job):
             log.enter("train")
-            train(backend, source, part, job, place, log)
-            peaks = {
-                "peak_memory_bytes": max(peak_bytes, memory.peak_bytes()),
-                "device_peak_bytes": backend.peak_memory_bytes(),
-            }
-            log.enter("evaluate", **peaks)
-            if job.evaluate != "never":
-                evaluate(backend, part.stop, job, place, log)
-                memory.forget_peak()  # evaluation is no training
+            train(backend, source, epoch, job, place, log)
+            if job.evaluate == "epoch" or epoch.steps.stop == job.steps:
+                peak_bytes = max(peak_bytes, memory.peak_bytes())
+                log.enter("evaluate", peak_memory_bytes=peak_bytes, device_peak_bytes=backend.peak_memory_bytes())
+                evaluate(backend, epoch, job, place, log)
     backend.agree(True)  # nobody leaves while another still counts what they share
     log.enter("finish")
 
 
-def parts(job: Job) -> List[range]:
-    """The steps between two evaluations."""
-    ends = [*(epoch_ends(job) if job.evaluate == "epoch" else []), job.steps]
-    return [range(first, last) for first, last in zip([0, *ends], ends)]
+class Epoch(NamedTuple):
+    """A pass over the training images."""
+
+    number: int
+    steps: range
+
+
+def epochs(job: Job) -> List[Epoch]:
+    """Those of real images, of which the last may be cut short; on fake images all steps are one."""
+    ends = [*(epoch_ends(job) if job.pipeline else []), job.steps]
+    return [Epoch(number, range(*steps)) for number, steps in enumerate(zip([0, *ends], ends))]
 
 
 def timed_steps(backend: Backend, source: Source, rates: Sequence[float]) -> Tuple[float, float]:
@@ -77,7 +80,9 @@ def timed_steps(backend: Backend, source: Source, rates: Sequence[float]) -> Tup
     return time.perf_counter() - start, time.process_time() - processor
 
 
-def train_block(backend: Backend, source: Source, rates: Sequence[float], place: Place, log: EventLog) -> float:
+def train_block(
+    backend: Backend, source: Source, rates: Sequence[float], place: Place, log: EventLog, epoch: Optional[int] = None
+) -> float:
     """Train one block and write what it took; return its seconds."""
     waited, switches = source.waited_seconds, involuntary_switches()
     seconds, processor_seconds = timed_steps(backend, source, rates)
@@ -91,6 +96,7 @@ def train_block(backend: Backend, source: Source, rates: Sequence[float], place:
         involuntary_switches=involuntary_switches() - switches,
         losses=[finite(loss) for loss in backend.losses()],
         correct=backend.correct(),
+        epoch=epoch,
     )
     return seconds
 
@@ -112,27 +118,31 @@ def warm_up(backend: Backend, source: Source, job: Job, place: Place, log: Event
         previous = seconds
 
 
-def train(backend: Backend, source: Source, steps: range, job: Job, place: Place, log: EventLog) -> None:
-    """Train these steps in blocks; between two blocks the clock stands still."""
+def train(backend: Backend, source: Source, epoch: Epoch, job: Job, place: Place, log: EventLog) -> None:
+    """Train the steps of an epoch in blocks; between two blocks the clock stands still."""
     epochs_per_step = job.batch_size / job.epoch_images
-    rates = [job.recipe.rate(step * epochs_per_step, epochs_per_step) for step in steps]
+    rates = [job.recipe.rate(step * epochs_per_step, epochs_per_step) for step in epoch.steps]
     for done in range(0, len(rates), job.block_steps):
-        train_block(backend, source, rates[done : done + job.block_steps], place, log)
+        train_block(backend, source, rates[done : done + job.block_steps], place, log, epoch.number)
 
 
-def evaluate(backend: Backend, steps: int, job: Job, place: Place, log: EventLog) -> None:
-    """Judge every test image once with the running statistics, outside the training clock."""
-    backend.agree(True)
-    start = time.perf_counter()
-    backend.merge_statistics()
+def evaluate(backend: Backend, epoch: Epoch, job: Job, place: Place, log: EventLog) -> None:
+    """Judge every test image once with the running statistics, outside the training clock, if that is wanted."""
+    if job.evaluate == "never":
+        return
     images, loss, correct = 0, 0.0, 0
     with evaluation_batches(job, place) as batches:
+        backend.agree(True)
+        start = time.perf_counter()
+        backend.merge_statistics()
         for batch in batches:
             logits = backend.predict(backend.to_device(backend.to_host(batch.images, batch.labels)))
             losses, right = judged(logits[: batch.valid].astype(np.float64), batch.labels[: batch.valid])
             images, loss, correct = images + batch.valid, loss + losses.sum(), correct + int(right.sum())
     seconds = time.perf_counter() - start
-    log.write("evaluation", steps=steps, images=images, loss=finite(loss), correct=correct, seconds=seconds)
+    found = {"images": images, "loss": finite(loss), "correct": correct, "seconds": seconds}
+    log.write("evaluation", steps=epoch.steps.stop, epoch=epoch.number, **found)
+    memory.forget_peak()  # it is no training
 
 
 def judged(logits: Array, labels: Array) -> Tuple[Array, Array]:

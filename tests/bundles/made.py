@@ -85,8 +85,9 @@ def made_stores(folder: Path) -> Path:
     return folder
 
 
-def verdict(*, on: Machine | None = None, equal: bool = True) -> Verdict:
-    return Verdict(
+def verdict(*, on: Machine | None = None, equal: bool = True, **changes: Any) -> Verdict:
+    """About the runs of `made_runs.record`, or with some fields changed."""
+    made = Verdict(
         workload="cifar10-conv",
         framework="fake",
         devices="1xcpu",
@@ -98,6 +99,7 @@ def verdict(*, on: Machine | None = None, equal: bool = True) -> Verdict:
         findings=(),
         failure=None,
     )
+    return msgspec.structs.replace(made, **changes)
 
 
 def read(bundle: Path) -> Files:

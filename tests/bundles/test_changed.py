@@ -137,6 +137,7 @@ def nested(depth: int) -> list[Any]:
         (lambda files: {**files, f"runs/{FIRST}/monitor.jsonl": b"{}\n"}, f"{FIRST}/monitor.jsonl: Object missing"),
         (of_plan(lambda plan: plan["reasons"].pop()), "has 3 cells, 2 reasons and 3 keys"),
         (of_plan(lambda plan: plan.update(id=FIRST)), "has another id inside"),
+        (of_plan(lambda plan: plan.update(older_runs="some")), "Expected str matching regex"),
         (of_plan(lambda plan: plan["keys"].reverse()), "in the place of another cell"),
         (
             of_plan(lambda plan: plan["settings"].update(interval_target="wide")),
@@ -148,6 +149,8 @@ def nested(depth: int) -> list[Any]:
         (added_event(DEEP_EVENT), 'events-0.jsonl has a line that is no event: b\'{"event":"phase"'),
         (lambda files: {**files, f"runs/{FIRST}/monitor.jsonl": DEEP_SAMPLE}, "cannot be read: RecursionError"),
         (of_certificate(fingerprint="beef"), "is about none of its runs"),
+        (of_certificate(devices="2xcpus"), "Unknown devices"),
+        (of_certificate(update="parameter_server"), "is about something else than its name says"),
         (of_certificate(worker_code="beef"), "is about something else than its name says"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Secrets are named before a bundle leaves, and names from elsewhere are shown as what they are."""
+"""Secrets are named before a bundle or a report leaves, and names from elsewhere are shown as what they are."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from paceline.report.render import text
 from paceline.store import Store
 from paceline.timing.command import ExternalCommand, Metric
 from paceline.timing.usage import CommandUsage
+from paceline.web.report_file import write_report
 from tests.bundles.made import ALL, FIRST, elsewhere, of_machine, save
 from tests.made_machines import machine
 from tests.made_runs import CELL, OK, save_plan
@@ -86,11 +87,22 @@ def test_argument_that_may_be_a_secret_is_named(tmp_path: Path, words: tuple[str
     assert f"A command in it has {doubtful}: whoever gets" in telling.written(written, path)
 
 
+def test_report_names_what_a_bundle_names(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    words = ("sh", "-c", "train --api-key x", "--data", "https://me:pass@host/data")
+    timed(store, ExternalCommand(arguments=words, folder="/home/me"))
+    told, warned = write_report(store.folder, {}, None, tmp_path / "report.html").splitlines()
+    assert told.startswith(f"{tmp_path / 'report.html'}: 1 cell")
+    named = "--api-key, a password in an address"
+    assert warned == f"A command in it has {named}: whoever gets the report can read what stands there."
+
+
 def test_harmless_arguments_are_not_named(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     words = ("train", "--keys=3", "key-token.txt", "https://host/a:b", "--monkey", "me@host:/data")
     timed(store, ExternalCommand(arguments=words, folder="/home/me"))
     assert export_bundle(store, Choice(), tmp_path / "bundle.zip").doubtful == ()
+    assert len(write_report(store.folder, {}, None, tmp_path / "report.html").splitlines()) == 1
 
 
 def test_name_of_a_suite_is_no_command_of_its_own(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from paceline.bundles.manifest import BundleError, decode, decode_versioned
 from paceline.cell import Cell
+from paceline.devices import DeviceSet, parse_devices
 from paceline.errors import UserError
 from paceline.events import EventFile
 from paceline.metrics import table_rows
@@ -141,12 +142,16 @@ def _check_names(names: Iterable[str], where: str) -> None:
 
 def _check_cell(cell: Cell, where: str) -> None:
     _check_names((cell.workload, cell.framework), where)
-    try:
-        devices = cell.device_set
-    except UserError as error:
-        raise BundleError(f"{where}: {error}") from None
+    devices = _device_set(cell.devices, where)
     if len(cell.cores) != devices.count or not all(cell.cores):
         raise BundleError(f"{where}: {cell.devices} has cores for {len(cell.cores)} devices")
+
+
+def _device_set(text: str, where: str) -> DeviceSet:
+    try:
+        return parse_devices(text)
+    except UserError as error:
+        raise BundleError(f"{where}: {error}") from None
 
 
 def _check_training(run: RunRecord, outcome: Outcome, folder: Path) -> None:
@@ -206,7 +211,8 @@ def check_certificate(content: bytes, name: str, runs: Iterable[RunRecord]) -> V
     """A verdict about something that is in the bundle."""
     verdict = decode(content, Verdict, name)
     _check_texts(verdict, name)
-    _check_names((verdict.workload, verdict.framework), name)
+    _check_names((verdict.workload, verdict.framework, verdict.setting), name)
+    _device_set(verdict.devices, name)
     if not any(concerns(verdict, run) for run in runs):
         raise BundleError(f"{name} is about none of its runs")
     return verdict

@@ -182,7 +182,7 @@ def _new_verdicts(store: Store, verdicts: Sequence[Verdict]) -> Iterator[Verdict
         if here is None:
             yield verdict
         elif here.equal != verdict.equal:
-            what = f"{verdict.framework} on {verdict.workload}, {verdict.devices}"
+            what = f"{verdict.framework} on {verdict.workload}, {verdict.setting}"
             raise BundleError(f"its verdict about {what} contradicts the one that is here")
 
 

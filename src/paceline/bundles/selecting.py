@@ -14,14 +14,17 @@ import msgspec
 from paceline import certificates
 from paceline.bundles.checking import concerns
 from paceline.errors import UserError
+from paceline.measured import newest_plans
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord
 from paceline.store import Store
 from paceline.verify import Verdict
 
-WANTED = "SELECT DISTINCT run.id FROM run JOIN plan_run USING (key) WHERE plan_run.plan_id = ? ORDER BY run.id"
-# For each run the last plan that wants it.
+RUNS_OF_PLAN = "SELECT DISTINCT run_id FROM plan_result WHERE plan_id = ? AND run_id IS NOT NULL ORDER BY run_id"
+# For each run the last plan that has it; or that wants such a run, if another has taken its place in all of them.
 REFERRING = """
-SELECT run.id AS run_id, run.key, MAX(plan_run.plan_id) AS plan_id FROM run JOIN plan_run USING (key)
+SELECT run.id AS run_id, run.key,
+       COALESCE(MAX(plan_id) FILTER (WHERE plan_result.run_id = run.id), MAX(plan_id)) AS plan_id
+FROM run JOIN plan_result USING (key)
 WHERE run.id IN (SELECT value FROM json_each(?)) GROUP BY run.id ORDER BY run.id
 """
 
@@ -52,7 +55,7 @@ def select(store: Store, choice: Choice) -> Selection:
         return _all(store)
     if choice.runs:
         return _chosen_runs(store, [store.find_run(text) for text in choice.runs])
-    return _whole_plan(store, _named_plan(plans, choice.plan) if choice.plan else _newest_plan(plans, choice.suite))
+    return _whole_plan(store, _named_plan(plans, choice.plan) if choice.plan else _newest_plan(store, choice.suite))
 
 
 def _all(store: Store) -> Selection:
@@ -70,17 +73,19 @@ def _named_plan(plans: Sequence[tuple[str, str]], text: str) -> str:
     return found[0]
 
 
-def _newest_plan(plans: Sequence[tuple[str, str]], wanted: str | None) -> str:
-    found = [name for name, suite in plans if wanted in (None, suite)]
+def _newest_plan(store: Store, wanted: str | None) -> str:
+    """The one whose table `paceline show` prints."""
+    found = newest_plans(store, {"suite": wanted})
     if not found:
-        known = ", ".join(dict.fromkeys(suite for _, suite in reversed(plans) if suite)) or "none"
+        suites = store.query("SELECT suite FROM plan WHERE suite != '' GROUP BY suite ORDER BY MAX(id) DESC")
+        known = ", ".join(row["suite"] for row in suites) or "none"
         raise UserError(f"There is no plan{f' of suite {wanted!r}' if wanted else ''}; suites with results: {known}.")
-    return found[-1]
+    return str(found[0]["id"])
 
 
 def _whole_plan(store: Store, plan_id: str) -> Selection:
-    """A plan as it is, skipped cells included, with every run that it may show."""
-    ids = [row["id"] for row in store.query(WANTED, plan_id)]
+    """A plan as it is, skipped cells included, with every run of its table."""
+    ids = [row["run_id"] for row in store.query(RUNS_OF_PLAN, plan_id)]
     folders = tuple(store.folder / RUN_FOLDER / run_id for run_id in ids)
     return Selection(folders, {plan_id: _plan_path(store, plan_id).read_bytes()})
 
@@ -132,12 +137,12 @@ def proofs(store: Store, runs: Iterable[RunRecord]) -> dict[str, bytes]:
 
 def subject(verdict: Verdict) -> tuple[str, ...]:
     """What it is about; two verdicts about the same are two tries."""
-    what = (verdict.workload, verdict.framework, verdict.devices)
+    what = (verdict.workload, verdict.framework, verdict.setting)
     return (*what, verdict.version, verdict.fingerprint, verdict.worker_code, verdict.machine)
 
 
 def certificate_name(verdict: Verdict) -> str:
     """Never that of a verdict of this machine's own."""
-    words = re.sub(r"[^\w+-]", "_", f"{verdict.workload}_{verdict.framework}_{verdict.devices}", flags=re.ASCII)
+    words = re.sub(r"[^\w+-]", "_", f"{verdict.workload}_{verdict.framework}_{verdict.setting}", flags=re.ASCII)
     mark = hashlib.sha256(msgspec.json.encode(subject(verdict))).hexdigest()[:12]
     return f"{words[:100]}_{mark}"

@@ -10,6 +10,7 @@ from paceline.bundles.reading import Taken
 from paceline.bundles.writing import Written
 from paceline.machine import Machine
 from paceline.outcome import printable
+from paceline.secrecy import warning
 
 
 def written(found: Written, path: Path) -> str:
@@ -21,7 +22,7 @@ def _about_written(found: Written, path: Path) -> Iterator[str]:
     yield f"{path}: {what}, {found.bytes:,} bytes, content {found.digest}"
     yield from _machines(found.machines)
     if found.doubtful:
-        yield f"A command in it has {', '.join(found.doubtful)}: whoever gets the bundle can read what stands there."
+        yield warning(found.doubtful, "bundle")
 
 
 def taken(found: Taken, path: Path) -> str:

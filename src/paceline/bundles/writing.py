@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -30,12 +29,9 @@ from paceline.bundles.selecting import Choice, Selection, proofs, select
 from paceline.errors import UserError
 from paceline.machine import Machine
 from paceline.records import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, SECRET, RunRecord
+from paceline.secrecy import doubtful_names
 from paceline.store import Store
 from paceline.whole_files import check_place, replacing
-
-# In a word of a command, which may be a whole line for a shell: flags, and names that are given a value.
-NAMES = re.compile(r"(?<![\w.-])(?:-{1,2}[\w-]+|[\w.-]+(?==))")
-PASSWORD_IN_ADDRESS = re.compile("://[^/@]*:[^/@]*@")
 
 
 @dataclass(frozen=True)
@@ -57,6 +53,7 @@ def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
     selection = select(store, choice)
     runs = _checked(selection)
     proven = proofs(store, runs)
+    words = [word for run in runs if run.cell.command for word in run.cell.command.arguments]
     with replacing(path) as scratch:
         manifest = _write(scratch, _files(selection, proven))
         written = scratch.stat().st_size
@@ -67,7 +64,7 @@ def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
         machines=tuple({run.machine.id: run.machine for run in runs}.values()),
         bytes=written,
         digest=digest(manifest),
-        doubtful=tuple(_doubtful_flags(runs)),
+        doubtful=tuple(doubtful_names(words)),
     )
 
 
@@ -141,11 +138,3 @@ def _write(path: Path, files: Iterator[tuple[str, bytes]]) -> bytes:
         listed = msgspec.json.format(msgspec.json.encode(manifest))
         archive.add(bundle, MANIFEST_FILE, listed)
     return listed
-
-
-def _doubtful_flags(runs: Sequence[RunRecord]) -> Iterator[str]:
-    words = [word for run in runs if run.cell.command for word in run.cell.command.arguments]
-    names = (name for word in words for name in NAMES.findall(word))
-    yield from dict.fromkeys(filter(SECRET.search, names))
-    if any(map(PASSWORD_IN_ADDRESS.search, words)):
-        yield "a password in an address"

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from paceline.charts.material import Choice, Drawing, Material, amount, layer, silent, words
 from paceline.charts.style import BAR_STEP, WIDTH, Spec
-from paceline.charts.words import MOST_NAMED, few, outcome, with_interval
+from paceline.charts.words import MOST_NAMED, outcome, with_interval
 from paceline.metrics import Row
 from paceline.report.columns import joined, number
+from paceline.report.words import few
 
 TOGETHER = "one process serves all devices, so its memory is that of all together"
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from paceline.charts import bars, curves, lines, spans
 from paceline.charts.material import Drawing, Link, Material
 from paceline.charts.style import Spec
-from paceline.charts.words import WITHOUT_RESULT, about, few, fixed, short, where_and_what
+from paceline.charts.words import MOST_TOLD, WITHOUT_RESULT, about, fixed, short, where_and_what
 from paceline.metrics import Row
-from paceline.report.columns import machines
-from paceline.report.columns import title as table_title
+from paceline.report.columns import machine_of, title, titled
+from paceline.report.words import few
 from paceline.series import Series
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name, never fetched
@@ -25,14 +25,17 @@ class Kind:
     marks: str  # what its marks mean
     needs: str  # what must have been measured
     draw: Callable[[Material], Drawing | None]
-    shared: Callable[[Row], str] = table_title  # rows that are alike in it are drawn together
+    shared: Callable[[Sequence[Row]], Callable[[Row], str]] = titled  # rows that are alike in it are drawn together
     on_pages: Callable[[Row], bool] = lambda row: True  # rows of which a page shows it unasked
 
 
-def without_batch(row: Row) -> str:
+def without_batch(rows: Sequence[Row]) -> Callable[[Row], str]:
     """What rows share that differ in their batch; the steps follow from it where epochs were asked for."""
-    if row.command:
-        return table_title(row)
+    machine = machine_of(rows)
+    return lambda row: (title(row, "") if row.command else _settings(row)) + machine(row)
+
+
+def _settings(row: Row) -> str:
     data = f"{row.data} {row.input}".strip()
     update = f"{row.update} on {row.parameter_device}" if row.parameter_device else row.update
     cores = f", {row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
@@ -118,11 +121,10 @@ class Picture:
 def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link | None = None) -> Iterator[Picture]:
     """A picture of this kind for each group of rows that has the data for it, in the order of the rows."""
     made = KINDS[kind]
-    several = len(machines(rows)) > 1  # these are never compared, be they of one description or not
+    shared_by = made.shared(rows)
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        where = f", machine {row.machine}" if several and row.machine else ""
-        groups.setdefault(made.shared(row) + where, []).append(row)
+        groups.setdefault(shared_by(row), []).append(row)
     for shared, group in groups.items():
         drawing = made.draw(Material(group, series, link))
         if drawing:
@@ -133,7 +135,7 @@ def _picture(kind: str, shared: str, rows: Sequence[Row], drawing: Drawing) -> P
     made = KINDS[kind]
     heading = made.title if rows[0].command else f"{made.title}: {rows[0].workload}"
     notes = [*fixed(rows, shared.removeprefix(f"{rows[0].workload}: ")), made.marks, *drawing.notes]
-    told = [f"{made.lead}: {few(drawing.told)}", *drawing.notes, *_unnamed(rows, drawing.notes)]
+    told = [f"{made.lead}: {few(drawing.told, MOST_TOLD)}", *drawing.notes, *_unnamed(rows, drawing.notes)]
     return Picture(
         kind=kind,
         title=short(heading, LONGEST_TITLE),

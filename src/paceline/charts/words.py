@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from paceline.metrics import Row
 from paceline.outcome import printable
 from paceline.report.columns import machines, number, where
+from paceline.report.words import few
 from paceline.stats import Estimate
 
 LONGEST_NAME, LONGEST_REASON = 44, 64
@@ -110,12 +111,6 @@ def about(rows: Sequence[Row], called: Sequence[str], *, hollow: bool = True) ->
 def counted(count: int, one: str, several: str) -> list[str]:
     """A note about so many, if there are any."""
     return [f"{count} {one if count == 1 else several}"] if count else []
-
-
-def few(parts: Iterable[str], most: int = MOST_TOLD, between: str = "; ") -> str:
-    kept = list(dict.fromkeys(parts))
-    more = [f"and {len(kept) - most} more"] if len(kept) > most else []
-    return between.join(kept[:most] + more)
 
 
 def fixed(rows: Sequence[Row], shared: str) -> list[str]:

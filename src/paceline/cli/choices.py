@@ -30,7 +30,7 @@ class Choices:
     batch_per_device: str | None = None
     "Images of a step on each device (weak scaling)."
     shares: str | None = None
-    "How the batch is divided: equal, measured (in a short run of each device alone), or such as 2:2:1."
+    "How the batch is divided: equal, measured (in short runs of each device alone), or such as 2:2:1."
     slow: str | None = None
     "Simulate unlike CPU devices: 1:2.0 makes device 1 take twice as long."
     single: str | None = None
@@ -68,7 +68,7 @@ class Choices:
     interval_target: str | None = None
     "Add rounds for cells whose 95 % interval is wider than this part of the median, such as 0.03."
     budget: str | None = None
-    "Seconds for those rounds; default: 600."
+    "Seconds for those rounds, of which the last is finished once it has begun; default: 600."
     timeout: str | None = None
     "Seconds after which a run is ended."
 

@@ -14,6 +14,7 @@ def verify(
     *workloads: str,
     framework: str = "all",
     devices: str = "1xcpu",
+    update: Literal["replicated", "parameter_server"] = "replicated",
     batch_size: int | None = None,
     format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
@@ -28,13 +29,15 @@ def verify(
         Such as torch,jax; all stands for every installed one.
     devices
         CPU device sets, such as 1xcpu,2xcpu.
+    update
+        How several devices agree.
     batch_size
         Images of a step on all devices together; default: 16, or 4 for large networks.
     """
     from paceline.commands import show_verdicts, verify_frameworks
 
     names = [part for name in workloads or ("cifar10-conv",) for part in name.split(",")]
-    verdicts = verify_frameworks(names, framework.split(","), devices.split(","), batch_size)
+    verdicts = verify_frameworks(names, framework.split(","), devices.split(","), update, batch_size)
     return 0 if show_verdicts(verdicts, format, store or default_store()) else EXIT_FAILED_CELLS
 
 

@@ -2,6 +2,6 @@
 
 from paceline.datasets.getting import ensure, get
 from paceline.datasets.known import KNOWN
-from paceline.datasets.prepared import Dataset, find
+from paceline.datasets.prepared import Dataset, find, intact
 
-__all__ = ["KNOWN", "Dataset", "ensure", "find", "get"]
+__all__ = ["KNOWN", "Dataset", "ensure", "find", "get", "intact"]

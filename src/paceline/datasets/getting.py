@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from paceline.datasets.known import known
-from paceline.datasets.prepared import Dataset, check, data_folder, find, folder_of, intact, write
+from paceline.datasets.prepared import Dataset, check, data_folder, folder_of, intact, write
 from paceline.datasets.reading import read
 from paceline.datasets.spec import Array, Say, Source, Spec
 from paceline.errors import UserError
@@ -22,15 +22,15 @@ Fetched = tuple[dict[str, Array], str]  # the arrays, and where they are from
 
 
 def ensure(name: str, say: Say) -> Dataset:
-    """The data set, fetched if it is not there."""
-    return find(name) or get(name, say)
+    """The data set, fetched if it is not there or has changed: what is measured will claim its checksum."""
+    return intact(name) or get(name, say)
 
 
 def get(name: str, say: Say, given: Path | None = None) -> Dataset:
     """Fetch a data set, or take it from a file or folder of the user's; what is there and right is never touched."""
     spec = known(name)
     with _alone(spec, say), _scratch(spec) as scratch:
-        present = intact(spec)
+        present = intact(name)
         if present and not given:
             say(f"{name} is there already, and its checksum is right.")
             return present

@@ -98,8 +98,13 @@ def accuracy(value: Estimate | None) -> str:
     return f"{part(value.median)} ({part(value.low)}–{part(value.high)})"
 
 
+def never_there(row: Row) -> bool:
+    """Whether half of its runs or more ended below the target; what was not evaluated could not get there."""
+    return row.target is not None and row.test_accuracy is not None and row.seconds_to_target is None
+
+
 def until_target(row: Row, value: float | None) -> str:
-    return NEVER if value is None and row.repeats else number(value)
+    return NEVER if never_there(row) else number(value)
 
 
 COLUMNS = (
@@ -134,10 +139,12 @@ def speed_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
     return (*COLUMNS[:place], wrapped, *COLUMNS[place:])
 
 
-ACCURACY_COLUMNS = (
+TRAINING_COLUMNS = (
     Column("framework", lambda row: row.framework, number=False),
     Column("devices", where, number=False, stacked="de-\nvices"),
     Column("batch", batch, number=False),
+)
+ACCURACY_COLUMNS = (
     Column("training accuracy", lambda row: accuracy(row.train_accuracy), stacked="training\naccuracy"),
     Column("test accuracy", lambda row: accuracy(row.test_accuracy), stacked="test\naccuracy"),
     Column(
@@ -160,10 +167,8 @@ RESOURCE_COLUMNS = (
 
 
 def accuracy_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
-    """None where nothing was evaluated; with the way to the target where one was asked for."""
+    """Those of which some row has a value, the way to an asked-for target among them; none if there is no such."""
     rows = list(rows)
-    if not any(row.test_accuracy for row in rows):
-        return ()
     targets = sorted({row.target for row in rows if row.target is not None})
     reached = [
         column
@@ -173,7 +178,8 @@ def accuracy_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
             Column(f"images to {target:g}", lambda row: until_target(row, row.images_to_target)),
         )
     ]
-    return (*ACCURACY_COLUMNS, *reached)
+    known = [column for column in (*ACCURACY_COLUMNS, *reached) if any(column.text(row) != NOTHING for row in rows)]
+    return (*TRAINING_COLUMNS, *known) if known else ()
 
 
 def tables(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
@@ -187,8 +193,29 @@ def tables(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
 
 def titled(rows: Sequence[Row], *, source: bool = True) -> Callable[[Row], str]:
     """How rows are titled: also by their machine where there are several, since these are never compared in a table."""
+    machine = machine_of(rows)
+
+    def name(row: Row, length: str) -> str:
+        return title(row, length, source=source) + machine(row)
+
+    # Rows of as many steps but other epochs, as with a batch for each device, were told their steps.
+    lengths: dict[tuple[str, int], set[int | None]] = {}
+    for row in rows:
+        lengths.setdefault((name(row, ""), row.steps), set()).add(row.whole_epochs)
+    return lambda row: name(row, told_length(row, by_steps=len(lengths[name(row, ""), row.steps]) > 1))
+
+
+def told_length(row: Row, *, by_steps: bool) -> str:
+    """In whole epochs if it can be: the steps then follow from the batch."""
+    if by_steps or not row.whole_epochs:
+        return f"{row.steps} steps"
+    return f"{row.whole_epochs} epoch{'s' if row.whole_epochs > 1 else ''}"
+
+
+def machine_of(rows: Iterable[Row]) -> Callable[[Row], str]:
+    """What titles say of it: nothing where there is only one; those of one description are still several."""
     several = len(machines(rows)) > 1
-    return lambda row: title(row, source=source) + (f", machine {row.machine}" if several and row.machine else "")
+    return lambda row: f", machine {row.machine}" if several and row.machine else ""
 
 
 def machines(rows: Iterable[Row]) -> dict[str, str]:
@@ -196,7 +223,7 @@ def machines(rows: Iterable[Row]) -> dict[str, str]:
     return {row.machine: row.machine_description or "" for row in rows if row.machine}
 
 
-def title(row: Row, *, source: bool = True) -> str:
+def title(row: Row, length: str, *, source: bool = True) -> str:
     """What rows share that may be compared; data sources may be among what differs."""
     if row.command:
         return "commands: from start to end, as a shell's `time` sees them"
@@ -210,10 +237,14 @@ def title(row: Row, *, source: bool = True) -> str:
     data = f"{row.data} {row.input}".strip() + ", " if source else ""
     update = f"{row.update} on {row.parameter_device}" if row.parameter_device else row.update
     parameters = "unknown workload" if row.parameters is None else f"{row.parameters:,} parameters"
-    return f"{row.workload}: {parameters}, {size}, {row.steps} steps, {data}{row.precision}, {update}{cores}"
+    return f"{row.workload}: {parameters}, {size}, {length}, {data}{row.precision}, {update}{cores}"
 
 
 NEVER = "∞"
+NEVER_FOOTNOTE = (
+    "s to, images to: of training until the test accuracy was first reached. "
+    f"{NEVER}: half of the runs or more never reached it."
+)
 FOOTNOTE = (
     "images/s: training only, median of fresh processes with its bootstrap 95 % interval. s: training time. "
     "first step: seconds, compilation included. scaling: images/s against one device. "

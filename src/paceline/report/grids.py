@@ -13,7 +13,8 @@ from rich.table import Table
 from paceline.metrics import Row
 from paceline.report import sentences
 from paceline.report.columns import tables
-from paceline.report.layouts import Grid
+from paceline.report.layouts import LAYOUTS, Grid
+from paceline.report.render import FORMATS as ROW_FORMATS
 from paceline.report.words import markdown_cell, spreadsheet_cell
 
 NAME = 30  # letters; longer ones would push the numbers out of a terminal if they were not broken
@@ -109,3 +110,10 @@ def as_csv(grids: Sequence[Grid]) -> str:
 
 
 FORMATS: dict[str, Callable[[Sequence[Grid]], str]] = {"text": text, "markdown": markdown, "csv": as_csv}
+
+
+def in_layout(rows: list[Row], layout: str, form: str) -> str:
+    """As `paceline show` prints it: a row for each cell where the layout, or the form, is no other."""
+    if form in FORMATS and layout in LAYOUTS:
+        return FORMATS[form](LAYOUTS[layout](rows)) + findings(rows, form)
+    return ROW_FORMATS[form](rows)

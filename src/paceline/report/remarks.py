@@ -2,37 +2,85 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
+
+from msgspec.structs import replace
 
 from paceline.metrics import Row
 from paceline.report.columns import batch, joined, where
+from paceline.report.words import few
+
+Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
+MOST_TRAININGS = 6  # that a sentence names
+MOST_NOISY = 4  # rows of which each has its reason
+SETTINGS: dict[str, Callable[[Row], float]] = {
+    "batches": lambda row: row.batch_size,
+    "learning rates": lambda row: row.learning_rate,
+}
+NO_SINGLE_NETWORK = (
+    "each device judged its part of the test images with weights of its own: "
+    "the test accuracy is that of no single network"
+)
 
 
 def remarks(rows: Iterable[Row], *, memory: bool = True) -> list[str]:
     """About all rows, then about single ones, those of which the same is to be said together."""
     rows = list(rows)
-    about: dict[tuple[str, str], list[str]] = {}
-    for row, name in zip(rows, _names(rows), strict=True):
+    about: dict[tuple[str, str], list[Name]] = {}
+    names = _names(rows)
+    for row, name in zip(_alike_if_many_are_noisy(rows), names, strict=True):
         for said in _about_one(row, memory):
             about.setdefault(said, []).append(name)
-    return [*_about_all(rows), *(_sentence(names, *said) for said, names in about.items())]
+    return [*_about_all(rows), *(_sentence(_called(some, names), *said) for said, some in about.items())]
 
 
-def _names(rows: list[Row]) -> list[str]:
-    """Framework and devices, and the batch where that is not enough."""
-    short = [f"{row.framework} {where(row)}" for row in rows]
+def _alike_if_many_are_noisy(rows: list[Row]) -> list[Row]:
+    """With one reason for all of them, so that they become one sentence: the table itself must stay in sight."""
+    noisy = [row.images_per_second for row in rows if row.status == "noisy"]
+    widths = [100 * (speed.high - speed.low) / speed.median for speed in noisy if speed and speed.low and speed.high]
+    if len(widths) <= MOST_NOISY:
+        return rows
+    wide = f"95 % intervals of {min(widths):.0f} to {max(widths):.0f} % of the median"
+    reason = f"{wide}; paceline show --format json has what was seen beside each"
+    return [replace(row, reason=reason) if row.status == "noisy" else row for row in rows]
+
+
+def _names(rows: list[Row]) -> list[Name]:
+    """Framework and devices; then batch or data source where rows of the same framework and devices differ in that."""
+    short = [row.framework if row.command else f"{row.framework} {where(row)}" for row in rows]
+    told: dict[str, list[tuple[str, ...]]] = {}
+    for row, name in zip(rows, short, strict=True):
+        told.setdefault(name, []).append((batch(row), row.data))
+    differing = {name: [len(set(values)) > 1 for values in zip(*found, strict=True)] for name, found in told.items()}
     return [
-        name if short.count(name) == 1 or row.command else f"{name} {batch(row)}"
+        (name, " ".join(compress((batch(row), row.data), differing[name])))
         for row, name in zip(rows, short, strict=True)
     ]
+
+
+def _called(some: list[Name], names: list[Name]) -> list[str]:
+    """In short where all of one framework and its devices are meant."""
+    meant, there = (Counter(short for short, _ in each) for each in (some, names))
+    called = (short if meant[short] == there[short] else f"{short} {rest}".strip() for short, rest in some)
+    return list(dict.fromkeys(called))
 
 
 def _about_all(rows: list[Row]) -> Iterator[str]:
     if any(row.quick for row in rows):
         yield "scaled down for a small machine (--quick): not the sizes that were published"
-    if proven := list(dict.fromkeys(row.framework for row in rows if row.verified)):
+    if proven := list(_verified(rows)):
         yield f"verified to compute the same network: {', '.join(proven)}"
     yield from unlike_trainings(rows)
+
+
+def _verified(rows: list[Row]) -> Iterator[str]:
+    """Frameworks, with their devices where not all that ran was verified."""
+    for name in dict.fromkeys(row.framework for row in rows if row.verified):
+        own = [row for row in rows if row.framework == name and row.runs]
+        places = dict.fromkeys(where(row) for row in own if row.verified)
+        yield name if all(row.verified for row in own) else f"{name} on {' and '.join(places)}"
 
 
 def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
@@ -43,12 +91,15 @@ def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
         yield "log", f"paceline log {row.failed_run}"
     for mark in row.marks if row.status != "skipped" else ():
         yield "" if mark in where(row) else f"is {mark}", MARKS[mark](row)
+    if row.update == "independent" and row.device_count > 1 and row.test_accuracy:
+        yield "", NO_SINGLE_NETWORK
+    if row.target is not None and 0 < row.runs_at_target < row.repeats:
+        yield "", f"{row.runs_at_target} of {row.repeats} runs reached the test accuracy {row.target:g}"
     if memory and row.memory_of == "all devices" and row.peak_memory_mib and not row.command:
         yield "", "one process serves all devices, so its memory is that of all together"
 
 
 def _sentence(names: list[str], state: str, words: str) -> str:
-    names = list(dict.fromkeys(names))
     if len(names) > 1 and state.startswith("is "):
         state = f"are {state.removeprefix('is ')}"
     return f"{', '.join(names)}{' ' if state else ''}{state}: {words}"
@@ -56,18 +107,38 @@ def _sentence(names: list[str], state: str, words: str) -> str:
 
 def unlike_trainings(rows: list[Row]) -> list[str]:
     """What makes rows of one table different trainings, where accuracies might be compared."""
-    trainings = {row.devices: row for row in rows if row.test_accuracy}
-    said = []
-    if len({row.batch_size for row in trainings.values()}) > 1:
-        sizes = ", ".join(f"{name} has {batch(row)}" for name, row in trainings.items())
-        scaled = len({row.learning_rate for row in trainings.values()}) > 1
-        advice = "" if scaled else "; the learning rate is not scaled with it (--lr-rule linear does)"
-        said.append(f"not the same training: the batch grows with the devices: {sizes}{advice}")
-    over = {name: row.batch_size // row.device_count for name, row in trainings.items() if row.batch_norm}
-    if len(set(over.values())) > 1:
-        sizes = ", ".join(f"{images} images on {name}" for name, images in over.items())
-        said.append(f"not quite the same training: each device normalises over its own images: {sizes}")
-    return said
+    judged = [row for row in rows if (row.test_accuracy or row.train_accuracy) and not row.command]
+    workloads = list(dict.fromkeys(row.workload for row in judged))
+    return [
+        f"{f'{name}: ' if len(workloads) > 1 else ''}{said}"
+        for name in workloads
+        for said in _unlike([row for row in judged if row.workload == name])
+    ]
+
+
+def _unlike(rows: list[Row]) -> Iterator[str]:
+    """About trainings of one workload."""
+    batches, rates = {row.batch_size for row in rows}, {row.learning_rate for row in rows}
+    if len(batches) > 1 or len(rates) > 1:
+        found = few((f"{row.devices} has {batch(row)}" for row in rows), MOST_TRAININGS, ", ")
+        advice = "; the learning rate is not scaled with the batch (--lr-rule linear does)" if len(rates) == 1 else ""
+        yield f"not the same training: {_what_differs(rows)}: {found}{advice}"
+    own = {(row.batch_size, _own_images(row)) for row in rows if row.batch_norm}
+    if len(own) > len({size for size, _ in own}):  # where the batch is another, so is all that follows from it
+        found = few((f"{_own_images(row)} images on {row.devices}" for row in rows), MOST_TRAININGS, ", ")
+        yield f"not quite the same training: each device normalises over its own images: {found}"
+
+
+def _what_differs(rows: list[Row]) -> str:
+    if len({row.device_count for row in rows}) > 1 and len({row.batch_size / row.device_count for row in rows}) == 1:
+        return "the batch grows with the devices"
+    differing = [name for name, value in SETTINGS.items() if len(set(map(value, rows))) > 1]
+    return f"{' and '.join(differing)} differ"
+
+
+def _own_images(row: Row) -> str:
+    """Of each device; of all with their own number where these are unlike."""
+    return "+".join(map(str, row.shares if len(set(row.shares)) > 1 else row.shares[:1]))
 
 
 def slowed(row: Row) -> str:

@@ -16,10 +16,12 @@ from paceline.metrics import Row
 from paceline.report import sentences
 from paceline.report.columns import (
     FOOTNOTE,
+    NEVER_FOOTNOTE,
     RESOURCE_COLUMNS,
     Column,
     accuracy_columns,
     machines,
+    never_there,
     speed_columns,
     tables,
 )
@@ -62,7 +64,8 @@ def footnotes(rows: list[Row]) -> list[str]:
     kinds = {row.command is not None: COMMAND_FOOTNOTE if row.command else FOOTNOTE for row in rows}
     known = machines(rows)
     several = [f"machine {name}: {what}." for name, what in known.items()] if len(known) > 1 else []
-    return [*several, *(kinds[kind] for kind in sorted(kinds))]
+    never = [NEVER_FOOTNOTE] if any(never_there(row) and not row.command for row in rows) else []
+    return [*several, *never, *(kinds[kind] for kind in sorted(kinds))]
 
 
 def print_commands(rows: list[Row], console: Console) -> None:

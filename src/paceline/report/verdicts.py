@@ -30,7 +30,7 @@ def largest(finding: Finding) -> str:
 
 
 def name(verdict: Verdict) -> str:
-    return f"{verdict.workload} {verdict.framework} {verdict.version} {verdict.devices}"
+    return f"{verdict.workload} {verdict.framework} {verdict.version} {verdict.setting}"
 
 
 def text(verdicts: Sequence[Verdict]) -> str:
@@ -39,7 +39,7 @@ def text(verdicts: Sequence[Verdict]) -> str:
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
     rows = [
-        f"| {verdict.workload} | {verdict.framework} {verdict.version} | {verdict.devices} | "
+        f"| {verdict.workload} | {verdict.framework} {verdict.version} | {verdict.setting} | "
         + markdown_cell(sentence(verdict))
         + " |"
         for verdict in verdicts

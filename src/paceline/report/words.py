@@ -1,6 +1,8 @@
-"""Words that are safe where they are put."""
+"""Words that are safe where they are put, and not too many."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 def spreadsheet_cell(value: object) -> object:
@@ -11,3 +13,10 @@ def spreadsheet_cell(value: object) -> object:
 def markdown_cell(value: str) -> str:
     """A bar or a line break would end the cell, and a tag would be obeyed."""
     return " ".join(value.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def few(parts: Iterable[str], most: int, between: str = "; ") -> str:
+    """Each once, and of many the first with how many more there are."""
+    kept = list(dict.fromkeys(parts))
+    more = [f"and {len(kept) - most} more"] if len(kept) > most else []
+    return between.join(kept[:most] + more)

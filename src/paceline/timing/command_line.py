@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.cell import Cell
-from paceline.devices import DeviceSet, assign_cores, check_present, parse_devices
+from paceline.devices import DeviceSet, assign_cores, check_present, wanted_devices
 from paceline.errors import UserError
 from paceline.machine import Machine
 from paceline.outcome import printable
@@ -94,7 +94,7 @@ def chosen_metrics(texts: Sequence[str], preset_name: str) -> tuple[Metric, ...]
 
 
 def device_set(text: str, machine: Machine) -> DeviceSet:
-    devices = parse_devices(text)
+    devices = wanted_devices(text)
     check_present(devices, machine)
     return devices
 

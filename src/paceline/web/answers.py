@@ -63,6 +63,15 @@ def answers(rows: Sequence[Row], times: Times, target: float | None) -> list[Ans
     return [replace(each, question=f"{each.question}: {shown(name)}") for name, all_ in answered for each in all_]
 
 
+def silence(rows: Sequence[Row]) -> str:
+    """Why there may be no answers for a table."""
+    if any(row.command for row in rows):
+        return "commands are not ranked, since nobody knows whether they train the same thing"
+    if any(row.repeats for row in rows):
+        return "the only cells of this table with a result are simulated, or failed in some of their runs"
+    return "no cell of this table has a result"
+
+
 def _of_machine(rows: Sequence[Row], times: Times, target: float | None) -> Iterator[Answer]:
     reached = target or common_target(rows)
     quickest = [_quickest(rows, times, reached)] if reached else []

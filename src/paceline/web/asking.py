@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from paceline.errors import UserError
+from paceline.errors import UserError, unknown
 from paceline.outcome import printable
+from paceline.report.layouts import LAYOUTS
 from paceline.web import comparing, listing
 
 
 def filters(request: Request) -> dict[str, str | None]:
     return {name: request.query_params.get(name) or None for name in listing.FILTERS}
+
+
+def of_runs(request: Request) -> dict[str, str | None]:
+    """What the form above the list of runs sends."""
+    return {**filters(request), "status": request.query_params.get("status") or None}
+
+
+def layout(request: Request, own: str) -> str:
+    """The shape of a table: its own, unless another is asked for."""
+    known = ("rows", *LAYOUTS)
+    given = request.query_params.get("layout")
+    if given and given not in known:
+        raise unknown("layout", printable(given), known)
+    return given or own
 
 
 def of_comparison(request: Request) -> dict[str, str]:

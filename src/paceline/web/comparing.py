@@ -11,6 +11,7 @@ from paceline.cell import Cell
 from paceline.comparison import MORE_IS_BETTER, Comparison, compare
 from paceline.errors import UserError, unknown
 from paceline.report.comparison import HEADINGS, as_json, lines, markdown
+from paceline.report.words import spreadsheet_cell
 from paceline.sides import FILTERS as KINDS
 from paceline.sides import FORMS, Side, choose
 from paceline.store import Store
@@ -50,13 +51,14 @@ def _side(store: Store, text: str, metric: str, asked: Mapping[str, str]) -> Sid
     if not colon or kind not in KINDS:
         raise UserError(f"{text!r} is no selection of results; write {FORMS}.")
     side = choose(text, store.folder, metric)
-    cells = {cell: runs for cell, runs in side.cells.items() if _wanted(cell, asked)}
+    cells = {cell: runs for cell, runs in side.cells.items() if wanted(cell, asked)}
     if not cells:
         raise UserError(f"No results of {text} match the filters.")
     return dataclasses.replace(side, cells=cells)
 
 
-def _wanted(cell: Cell, asked: Mapping[str, str]) -> bool:
+def wanted(cell: Cell, asked: Mapping[str, str | None]) -> bool:
+    """Whether it has what the filters of a form ask for."""
     return all(not asked[name] or getattr(cell, name) == asked[name] for name in FILTERS)
 
 
@@ -82,7 +84,7 @@ def selections(store: Store) -> list[tuple[str, str]]:
 def as_csv(compared: Comparison) -> str:
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
-    writer.writerows([HEADINGS, *lines(compared)])
+    writer.writerows(map(spreadsheet_cell, line) for line in [HEADINGS, *lines(compared)])
     return output.getvalue()
 
 

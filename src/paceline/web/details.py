@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.records import RUN_FILE, RUN_FOLDER, SECRET
+from paceline.records import RUN_FILE, RUN_FOLDER, SECRET, UNREADABLE
 from paceline.store import Store
 from paceline.web.words import shown
 from paceline.worker import LOG_FILE
@@ -59,7 +59,7 @@ class RunDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     seed: int
     started: int  # seconds since 1970
     seconds: float
-    setup: int | None = None  # None if the folder of the run is gone
+    setup: int | None = None  # None if the record of the run is gone or damaged
     status: str = "ok"
     cause: str = ""
     blocks: dict[str, Blocks] = {}
@@ -105,7 +105,7 @@ class _Shared:
     def setup(self, folder: str, run: str, machine: str) -> int | None:
         try:
             record = _DECODER.decode(Path(f"{folder}/{RUN_FILE}").read_bytes())
-        except OSError:
+        except UNREADABLE:
             return None
         variables = {name: _told(name, value) for name, value in record.environment.items()}
         made = Setup(

@@ -8,8 +8,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
 from paceline.cell import Cell
 from paceline.display import cell_name
 from paceline.errors import UserError
@@ -17,7 +15,7 @@ from paceline.events import AnyEvent, Block, EventFile
 from paceline.indexing import read_run
 from paceline.monitor import FILE as MONITOR_FILE
 from paceline.outcome import printable
-from paceline.records import OUTCOME_FILE, RUN_FOLDER, RunRecord
+from paceline.records import OUTCOME_FILE, RUN_FOLDER, UNREADABLE, RunRecord
 from paceline.store import Store
 from paceline_worker.protocol import LEASE_FILE
 
@@ -146,6 +144,6 @@ def read_record(folder: Path) -> RunRecord | None:
     """None where it is not written yet, or is not readable at all."""
     try:
         record = read_run(folder)
-    except (OSError, msgspec.DecodeError, UserError):
+    except (*UNREADABLE, UserError):
         return None
     return record if record.id == folder.name else None

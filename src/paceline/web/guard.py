@@ -110,7 +110,7 @@ def header_policy() -> str:
     text = policy(connect="'self'")
     for kind in ("script-src", "style-src"):
         text = text.replace(kind, f"{kind} 'self'")
-    return f"{text}; frame-ancestors 'none'"
+    return f"{text}; img-src 'self'; frame-ancestors 'none'"  # a browser asks for an icon
 
 
 def _foreign_host(scope: Scope, access: Access) -> Response | None:

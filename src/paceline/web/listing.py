@@ -16,22 +16,23 @@ from paceline.display import cell_name, duration
 from paceline.outcome import printable
 from paceline.report.columns import number
 from paceline.store import Store
-from paceline.web.live import moment_of
+from paceline.web.live import DONE, moment_of
 
 PAGE = 50  # lines
 FILTERS = ("workload", "framework", "devices", "data")  # settings of a cell that a form offers
 
-# Of each cell of a plan how many runs it wants and what became of the newest of each.
-PLANS = """
+# Of each cell of a plan how many runs it wants and what became of those that are done.
+PLANS = f"""
 WITH shown AS (SELECT * FROM plan ORDER BY id DESC LIMIT :limit OFFSET :offset),
-newest AS (
-    SELECT plan_run.plan_id, plan_run.position,
-           (SELECT status FROM run WHERE run.key = plan_run.key ORDER BY run.id DESC LIMIT 1) AS status
-    FROM plan_run WHERE plan_run.plan_id IN (SELECT id FROM shown)
+result AS (
+    SELECT plan_result.plan_id, plan_result.position, run.status
+    FROM plan_result JOIN plan ON plan.id = plan_result.plan_id
+    LEFT JOIN run ON run.id = plan_result.run_id AND {DONE}
+    WHERE plan_result.plan_id IN (SELECT id FROM shown)
 ),
 cell AS (
     SELECT plan_id, position, COUNT(*) AS wanted, COUNT(status) AS done, SUM(status = 'failed') AS failed
-    FROM newest GROUP BY plan_id, position
+    FROM result GROUP BY plan_id, position
 )
 SELECT shown.id, shown.suite, shown.command, shown.quick, COUNT(*) AS cells,
        COALESCE(SUM(cell.wanted), 0) AS wanted, COALESCE(SUM(cell.done), 0) AS done,
@@ -41,7 +42,7 @@ SELECT shown.id, shown.suite, shown.command, shown.quick, COUNT(*) AS cells,
 FROM shown JOIN plan_cell ON plan_cell.plan_id = shown.id
 LEFT JOIN cell ON cell.plan_id = shown.id AND cell.position = plan_cell.position
 GROUP BY shown.id ORDER BY shown.id DESC
-"""
+"""  # noqa: S608 - made of our own words
 CHOSEN = " AND ".join(f"(:{name} IS NULL OR json_extract(run.cell, '$.{name}') = :{name})" for name in FILTERS)
 RUNS = f"""
 SELECT run.id, run.cell, run.repeat, run.status, run.started, run.seconds, run.kind, run.phase, run.message,
@@ -55,16 +56,17 @@ ORDER BY run.id DESC
 COUNT = f"SELECT COUNT(*) AS runs FROM run WHERE {CHOSEN} AND (:status IS NULL OR run.status = :status)"  # noqa: S608
 
 
-CELLS = """
-SELECT plan_cell.cell, plan_cell.reason, COUNT(plan_run.key) AS wanted, COUNT(run.id) AS done,
+CELLS = f"""
+WITH result AS (SELECT * FROM plan_result WHERE plan_id = :plan)
+SELECT plan_cell.cell, plan_cell.reason, COUNT(result.key) AS wanted, COUNT(run.id) AS done,
        COALESCE(SUM(run.status = 'failed'), 0) AS failed,
        json_group_array((SELECT images_per_second FROM training WHERE training.run_id = run.id))
            FILTER (WHERE run.status = 'ok') AS speeds
-FROM plan_cell
-LEFT JOIN plan_run ON plan_run.plan_id = plan_cell.plan_id AND plan_run.position = plan_cell.position
-LEFT JOIN run ON run.key = plan_run.key AND run.id = (SELECT MAX(id) FROM run AS newer WHERE newer.key = plan_run.key)
-WHERE plan_cell.plan_id = ? GROUP BY plan_cell.position ORDER BY plan_cell.position
-"""
+FROM plan_cell JOIN plan ON plan.id = plan_cell.plan_id
+LEFT JOIN result ON result.position = plan_cell.position
+LEFT JOIN run ON run.id = result.run_id AND {DONE}
+WHERE plan_cell.plan_id = :plan GROUP BY plan_cell.position ORDER BY plan_cell.position
+"""  # noqa: S608 - made of our own words
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class CellLine:
 
 def cells(store: Store, plan_id: str) -> list[CellLine]:
     """How far each cell of a plan is, in the order of its table."""
-    return [_cell_line(row) for row in store.query(CELLS, plan_id)]
+    return [_cell_line(row) for row in store.query(CELLS, plan=plan_id)]
 
 
 def _cell_line(row: sqlite3.Row) -> CellLine:

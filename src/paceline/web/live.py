@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import calendar
-import shlex
 import sqlite3
 import statistics
 import threading
@@ -28,15 +27,18 @@ PERIOD_SECONDS = 0.5  # between two looks at the disk, for all who watch togethe
 LAST_ENDED = 5  # runs that are named
 CLOCK_SECONDS = 2.0  # ids know whole seconds, and so do some kernels of the start of a process
 
-# The runs that a plan wants, with the newest that has been measured of each, and what such runs took before.
-WANTED = """
-SELECT plan_cell.cell, run.id, run.status, run.seconds, run.kind, run.phase, run.message,
+# Whether a run of a plan need not be measured any more: an older one counts only if the plan says so.
+DONE = "(run.id > plan.id OR plan.older_runs IN ('all', run.status))"
+# The runs that a plan wants, with what has been measured of each, and what such runs took before.
+WANTED = f"""
+SELECT plan_cell.cell, run.id, run.status, run.seconds, run.kind, run.phase, run.message, {DONE} AS done,
        (SELECT AVG(seconds) FROM run AS before WHERE before.cell = plan_cell.cell) AS expected
-FROM plan_run
-JOIN plan_cell ON plan_cell.plan_id = plan_run.plan_id AND plan_cell.position = plan_run.position
-LEFT JOIN run ON run.key = plan_run.key AND run.id = (SELECT MAX(id) FROM run AS newer WHERE newer.key = plan_run.key)
-WHERE plan_run.plan_id = ?
-"""
+FROM plan_result
+JOIN plan ON plan.id = plan_result.plan_id
+JOIN plan_cell ON plan_cell.plan_id = plan_result.plan_id AND plan_cell.position = plan_result.position
+LEFT JOIN run ON run.id = plan_result.run_id
+WHERE plan_result.plan_id = ?
+"""  # noqa: S608 - made of our own words
 RUNS_OF = "SELECT run.id FROM plan_run JOIN run ON run.key = plan_run.key WHERE plan_run.plan_id = ?"
 
 
@@ -183,11 +185,10 @@ class Observer:
 
     def _counted(self, plan_id: str) -> Counts | None:
         if plan_id not in self._counts:
-            plans = self.store.query("SELECT command FROM plan WHERE id = ?", plan_id)
-            if not plans:
+            if not self.store.query("SELECT 1 FROM plan WHERE id = ?", plan_id):
                 return None
             wanted = self.store.query(WANTED, plan_id)
-            self._counts[plan_id] = Counts(wanted, _done(wanted, plan_id, plans[0]["command"]))
+            self._counts[plan_id] = Counts(wanted, [run for run in wanted if run["id"] and run["done"]])
         return self._counts[plan_id]
 
     def _is_running(self, plan_id: str) -> bool:
@@ -231,17 +232,6 @@ def _has_measurer(plan_id: str) -> bool:
     """Whether who measures now may be who made it."""
     began = measurer_began()
     return began is not None and began <= moment_of(plan_id) + CLOCK_SECONDS
-
-
-def _done(wanted: Sequence[sqlite3.Row], plan_id: str, command: str) -> list[sqlite3.Row]:
-    """Runs that need not be done; older ones do not count where the command says so."""
-    try:
-        words = shlex.split(command)
-    except ValueError:  # a plan of somebody else
-        words = []
-    older = "none" if "--again" in words else "ok" if "--retry-failed" in words else "all"
-    counted = {"none": (), "ok": ("ok",), "all": ("ok", "failed")}[older]
-    return [run for run in wanted if run["id"] and (run["id"] > plan_id or run["status"] in counted)]
 
 
 def _summary(state: str, counts: Counts) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -19,7 +20,7 @@ from paceline.report.remarks import remarks
 from paceline.report.render import footnotes
 from paceline.series import Series
 from paceline.store import Store
-from paceline.web.answers import Answer, answers
+from paceline.web.answers import Answer, answers, silence
 from paceline.web.cells import Island, island_of
 from paceline.web.marks import MARKS, Mark
 from paceline.web.tables import Arranged, Number, Table, arranged, further_tables, speed_table
@@ -27,13 +28,13 @@ from paceline.web.templating import environment, island
 from paceline.web.words import shown
 
 MOST_CHARTED = 8  # tables: drawing is what takes longest, and a page must stay quick to make and to open
-MOST_ARRANGED = 60  # cells of a workload; a suite's own layout is not made for more
+MOST_ARRANGED = 300  # cells of a workload; a suite's own layout is not made for more
 COMMANDS = "commands"
 ACROSS = ("batch",)  # kinds of charts that draw several tables of a workload together
 LAYOUT_OF_WORKLOADS = """
 SELECT json_extract(plan_cell.cell, '$.workload') AS workload, plan.layout, MAX(plan.id) AS newest
 FROM plan_cell JOIN plan ON plan.id = plan_cell.plan_id
-WHERE plan.suite = :suite OR :suite IS NULL
+WHERE plan.suite = :suite OR (:suite IS NULL AND NOT plan.replay)
 GROUP BY 1, 2 ORDER BY newest
 """
 
@@ -47,6 +48,7 @@ class Group:
     table: Table
     further: list[Table]
     answers: list[Answer]
+    silence: str  # why there are none
     findings: list[str]
     remarks: list[str]
     drawing: Future[list[Figure]] | None  # None where charts are left out
@@ -66,6 +68,7 @@ class Section:
 
     id: str
     name: str
+    workload: str  # as flags call it
     arranged: list[Arranged]
     unarranged: str  # the layout that was left out because there are too many cells
     groups: list[Group]
@@ -157,7 +160,8 @@ class _Maker:
         return Section(
             id=f"workload-{self.number(rows[0])}",
             name=shown(name),
-            arranged=[arranged(grid) for grid in LAYOUTS[layout](rows)] if fits else [],
+            workload=shown(shlex.quote(rows[0].workload)),
+            arranged=[arranged(grid, self.number) for grid in LAYOUTS[layout](rows)] if fits else [],
             unarranged=layout if wanted and not fits else "",
             groups=[self.group(title, group) for title, group in groups],
             drawing=self.draw([row for title, group in groups if title in self.charted for row in group], ACROSS),
@@ -174,6 +178,7 @@ class _Maker:
             table=speed_table(rows, self.number),
             further=further_tables(rows, self.number),
             answers=answers(rows, self.series.epochs, self.target),
+            silence=silence(rows),
             findings=[shown(line) for line in sentences.sentences(found)],
             remarks=[shown(line) for line in said],
             drawing=drawing,

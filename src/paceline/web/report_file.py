@@ -9,13 +9,14 @@ from pathlib import Path
 
 from paceline.charts import start_drawing
 from paceline.metrics import chosen_rows
+from paceline.secrecy import doubtful_names, warning
 from paceline.store import Store
 from paceline.web.pages import layouts_of, render_report, report_context
 from paceline.whole_files import check_place, write_bytes
 
 
 def write_report(folder: Path, filters: Mapping[str, str | None], target: float | None, output: Path) -> str:
-    """Write the page, whole or not at all; what was written, in one line."""
+    """Write the page, whole or not at all; what was written, and what to look at before it is sent."""
     check_place(output, "report.html")
     start_drawing()
     store, suite = Store(folder), filters.get("suite")
@@ -23,7 +24,10 @@ def write_report(folder: Path, filters: Mapping[str, str | None], target: float 
     report = report_context(rows, store, layouts=layouts_of(store, suite), target=target)
     page = render_report(report, made_by=shlex.join(["paceline", *sys.argv[1:]])).encode()
     write_bytes(output, page)
-    return f"{output}: {', '.join(report.facts)}; {_size(len(page))}"
+    told = f"{output}: {', '.join(report.facts)}; {_size(len(page))}"
+    words = [word for row in rows if row.command for word in shlex.split(row.command.line)]
+    doubtful = list(doubtful_names(words))
+    return f"{told}\n{warning(doubtful, 'report')}" if doubtful else told
 
 
 def _size(count: int) -> str:

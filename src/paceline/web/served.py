@@ -16,9 +16,11 @@ from paceline.errors import UserError, unknown
 from paceline.metrics import Row, table_rows
 from paceline.outcome import printable
 from paceline.report.comparison import HEADINGS, lines, notes, summary, title
-from paceline.report.render import FORMATS
+from paceline.report.grids import in_layout
+from paceline.report.layouts import LAYOUTS
 from paceline.store import Store
-from paceline.web import asking, comparing, listing, logs, one_run
+from paceline.web import asking, comparing, listing, logs, one_run, run_table
+from paceline.web.folders import OpenRun
 from paceline.web.keeping import Rendered
 from paceline.web.live import Observer, Progress, index_stamp, moment_of
 from paceline.web.marks import MARKS, Mark
@@ -57,6 +59,7 @@ class Site:
             "/results": self.results,
             "/results/table.{form}": self.results_table,
             "/runs": self.runs,
+            "/runs/table.{form}": self.runs_table,
             "/runs/{run}": self.run,
             "/runs/{run}/log": self.log,
             "/compare": self.compare,
@@ -129,6 +132,7 @@ class Site:
         chosen = {**filters, "target": target}
         query = urlencode({name: value for name, value in chosen.items() if value})
         anyway = f"{SO_FAR}=1" if SO_FAR in request.query_params else ""
+        layout = self._layout(plan_id)
         plans = self.store.query("SELECT suite, command FROM plan WHERE id = ?", plan_id)
         return (
             environment()
@@ -142,7 +146,8 @@ class Site:
                 so_far=SO_FAR if anyway else "",
                 path=path,
                 query=query,
-                download="?" + "&".join(filter(None, (query, anyway))),
+                layout=layout if layout in LAYOUTS else "",
+                download="&".join(filter(None, (query, anyway))),
                 filters=filters,
                 choices=listing.choices(self.store, plan_id),
                 target=target or "",
@@ -166,16 +171,23 @@ class Site:
 
         if plan_id is None:
             return layouts_of(self.store)
+        return dict.fromkeys(listing.choices(self.store, plan_id)["workload"], self._layout(plan_id))
+
+    def _layout(self, plan_id: str | None) -> str:
+        """The shape of a plan's table; all results together have a row for each cell."""
         plans = self.store.query("SELECT layout FROM plan WHERE id = ?", plan_id)
-        cells = listing.choices(self.store, plan_id)["workload"]
-        return dict.fromkeys(cells, plans[0]["layout"])
+        return plans[0]["layout"] if plans else "rows"
 
     def plan_table(self, request: Request) -> Response:
-        plan_id = self._plan_of(request)
-        return self._download(request, _report_key(request), lambda form: FORMATS[form](self._rows(request, plan_id)))
+        return self._table(request, self._plan_of(request))
 
     def results_table(self, request: Request) -> Response:
-        return self._download(request, _report_key(request), lambda form: FORMATS[form](self._rows(request, None)))
+        return self._table(request, None)
+
+    def _table(self, request: Request, plan_id: str | None) -> Response:
+        layout = asking.layout(request, self._layout(plan_id))
+        key = _report_key(request), layout
+        return self._download(request, key, lambda form: in_layout(self._rows(request, plan_id), layout, form))
 
     def _download(self, request: Request, key: Hashable, make: Callable[[str], str]) -> Response:
         given = request.path_params["form"]
@@ -196,17 +208,27 @@ class Site:
         return StreamingResponse(self.streams.of_plan(plan_id), media_type="text/event-stream")
 
     def runs(self, request: Request) -> Response:
-        chosen = {**asking.filters(request), "status": request.query_params.get("status") or None}
+        chosen = asking.of_runs(request)
         page, found = listing.runs(self.store, chosen, asking.number(request, "page", 1))
         return _page(
             "served_runs.html.j2",
             page=page,
             runs=found,
-            open_runs=[] if any(chosen.values()) or page.number > 1 else self.observer.open_runs(),
+            open_runs=self._open_runs(chosen) if page.number == 1 else [],
             filters=chosen,
             choices={**listing.choices(self.store), "status": ["ok", "failed"]},
             query=urlencode({name: value for name, value in chosen.items() if value}),
         )
+
+    def _open_runs(self, chosen: Mapping[str, str | None]) -> list[OpenRun]:
+        """Those that the filters choose; none of them is ok or failed yet."""
+        found = [] if chosen["status"] else self.observer.open_runs()
+        return [run for run in found if comparing.wanted(run.cell, chosen)]
+
+    def runs_table(self, request: Request) -> Response:
+        chosen, formats = asking.of_runs(request), run_table.FORMATS
+        key = request.url.path, tuple(chosen.items())
+        return self._download(request, key, lambda form: formats[form](run_table.listed_runs(self.store, chosen)))
 
     def run(self, request: Request) -> Response:
         found = one_run.one_run(self.store, request.path_params["run"])

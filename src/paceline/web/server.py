@@ -38,9 +38,15 @@ WORDS = {404: "There is no such page, plan or run here.", 500: "Something went w
 
 def application(site: Site) -> Starlette:
     """The pages of a store, without a guard."""
-    routes = [Route(path, handler, methods=["GET"]) for path, handler in site.routes().items()]
+    answered = {**site.routes(), "/favicon.ico": _no_icon}
+    routes = [Route(path, handler, methods=["GET"]) for path, handler in answered.items()]
     handlers = {UserError: _user_error, HTTPException: _http_error, Exception: _bug}
     return Starlette(routes=routes, exception_handlers=handlers)
+
+
+def _no_icon(request: Request) -> Response:
+    """Browsers ask for one unasked, and complain about a refusal."""
+    return Response(status_code=204)
 
 
 def _user_error(request: Request, error: Exception) -> Response:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from paceline.metrics import Row
 from paceline.report.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns
 from paceline.report.commands import COMMAND_COLUMNS
-from paceline.report.layouts import Grid
+from paceline.report.layouts import JOINT, Cells, Grid
 from paceline.web.marks import Mark, marks_of
 from paceline.web.words import shown
 
@@ -47,9 +47,10 @@ def further_tables(rows: Sequence[Row], number: Number) -> list[Table]:
     if rows[0].command:
         return []
     found = []
-    if accuracies := accuracy_columns(rows):
-        found.append(_table("Accuracy", [row for row in rows if row.test_accuracy], accuracies, number))
-    if ran := [row for row in rows if row.repeats]:
+    ran = [row for row in rows if row.repeats]
+    if accuracies := accuracy_columns(ran):
+        found.append(_table("Accuracy", ran, accuracies, number))
+    if ran:
         found.append(_table("Memory, utilisation and noise", ran, RESOURCE_COLUMNS, number))
     return found
 
@@ -68,17 +69,39 @@ def _table(caption: str, rows: Sequence[Row], columns: tuple[Column, ...], numbe
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Words of a place in a table, and the cell that they lead to."""
+
+    text: str
+    cell: int | None
+
+
+Pieces = tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
 class Arranged:
-    """A table in a suite's own layout: words that lead nowhere; the lines of the cells stand below it."""
+    """A table in a suite's own layout; a place has several pieces where it joins the values of several cells."""
 
     title: str
-    headings: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
+    headings: tuple[Pieces, ...]
+    lines: tuple[tuple[Pieces, ...], ...]
     notes: tuple[str, ...]
     blocks: str
 
 
-def arranged(grid: Grid) -> Arranged:
-    headings, *lines = [tuple(map(shown, line)) for line in grid.lines]
+def arranged(grid: Grid, number: Number) -> Arranged:
+    headings, *lines = [
+        tuple(_pieces(text, grid.cells.get((line, column), ()), number) for column, text in enumerate(texts))
+        for line, texts in enumerate(grid.lines)
+    ]
     notes = tuple(map(shown, grid.notes))
     return Arranged(shown(grid.title), headings, tuple(lines), notes, "\n".join(map(shown, grid.blocks)))
+
+
+def _pieces(text: str, cells: Cells, number: Number) -> Pieces:
+    """One for each cell; one that leads nowhere where a word stands for several cells, or for none."""
+    texts = text.split(JOINT) if len(cells) > 1 else [text]
+    if len(texts) != len(cells):
+        return (Piece(shown(text), None),)
+    return tuple(Piece(shown(each), number(row) if row else None) for each, row in zip(texts, cells, strict=True))

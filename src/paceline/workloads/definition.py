@@ -1,5 +1,6 @@
 """What a workload is: a network, and how the program it comes from trained it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -26,3 +27,9 @@ class Workload:
 
     def graph(self) -> Graph:
         return (self.build or NETWORKS[self.network])(classes=self.classes)
+
+    def steps(self, epochs: float, batch_size: int, given: str) -> int:
+        """So many that every image is seen often enough; some inputs fill up the last batch of an epoch."""
+        batches = self.images_per_epoch / batch_size
+        filled_up = given in self.pipelines and self.pipelines[given].ending == "complete"
+        return max(1, math.ceil(epochs * (math.ceil(batches) if filled_up else batches)))

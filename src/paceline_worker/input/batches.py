@@ -32,7 +32,7 @@ class TrainingBatches:
         return Order(len(self.dataset.train_labels), self.batch, self.seed, pipeline.shuffled, pipeline.ending)
 
     def __iter__(self) -> Iterator[Tuple[Array, Array]]:
-        return self.steps(prepare(self.pipeline.training, self.dataset))  # prepared before anyone's clock runs
+        return self.steps(prepare(self.pipeline.training, self.dataset))
 
     def steps(self, transform: Step) -> Iterator[Tuple[Array, Array]]:
         order = self.order

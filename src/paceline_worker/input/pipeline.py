@@ -71,6 +71,7 @@ def expect(names: Tuple[str, ...], known: Dict[str, Any]) -> None:
 def prepare(names: Tuple[str, ...], dataset: Dataset) -> Step:
     """All the steps as one; what they need is learnt from the data set now, not at the first batch."""
     steps = [prepared(name, dataset) for name in names]
+    dataset.release()
 
     def apply(images: Array, draws: Draws) -> Array:
         for step in steps:

@@ -14,6 +14,7 @@ DEPTH = 3  # batches ready at most: enough to even out a slow one, small beside 
 class Prefetch(Generic[Item]):
     """Iterates over `source`, which runs ahead in a thread of its own; close it, or use it in a `with` statement.
 
+    What the source does before its first item is done here and now, before anyone's clock runs.
     Items are handed on as they were made and never touched again: frameworks may read an array long after they took it.
     """
 
@@ -26,7 +27,7 @@ class Prefetch(Generic[Item]):
         self._over = False  # no item will be added
         self._failure: Optional[BaseException] = None
         self._closed = False
-        self._thread = threading.Thread(target=self._fill, args=(source,), name="prefetch", daemon=True)
+        self._thread = threading.Thread(target=self._fill, args=(iter(source),), name="prefetch", daemon=True)
         self._thread.start()
 
     def __iter__(self) -> Iterator[Item]:
@@ -62,7 +63,7 @@ class Prefetch(Generic[Item]):
         self.waited_seconds += time.perf_counter() - start
         self.waits += 1
 
-    def _fill(self, source: Iterable[Item]) -> None:
+    def _fill(self, source: Iterator[Item]) -> None:
         try:
             for item in source:
                 if not self._put(item):

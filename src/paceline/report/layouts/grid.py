@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from paceline.metrics import Row
 from paceline.report.columns import NOTHING, number
 
 Key = TypeVar("Key", bound=Hashable)
+Place = tuple[int, int]  # line and column of a table; line 0 has the headings
+Cells = tuple[Row | None, ...]  # None where there is no such cell
+JOINT = "/"  # between the values of several cells in one place
 
 
 @dataclass(frozen=True)
@@ -21,9 +24,11 @@ class Grid:
     notes: tuple[str, ...]
     turns: bool = True  # may be turned on its side to fit
     blocks: tuple[str, ...] = ()  # lines below the notes that must stay as they are, such as commands
+    cells: Mapping[Place, Cells] = field(default_factory=dict)  # whose value or name stands in a place, in its order
 
     def transposed(self) -> Grid:
-        return replace(self, lines=tuple(zip(*self.lines, strict=True)))
+        turned = {(column, line): cells for (line, column), cells in self.cells.items()}
+        return replace(self, lines=tuple(zip(*self.lines, strict=True)), cells=turned)
 
 
 def grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
@@ -53,3 +58,16 @@ def sureness(rows: Sequence[Row]) -> list[str]:
         return ["one run each: how sure these numbers are is not known; more repeats tell"]
     middle = widths[len(widths) // 2]
     return [f"95 % intervals of {what} are {middle:.0%} of the value wide in the middle and {widths[-1]:.0%} at most"]
+
+
+SCALING_KINDS = {
+    "weak": "weak scaling: the batch grows with the devices",
+    "strong": "strong scaling: the batch stays the same on more devices",
+}
+
+
+def scaling_kinds(rows: Sequence[Row]) -> list[str]:
+    """How the batch follows the devices, where results of several numbers of devices stand together."""
+    counts = {(row.scaling_kind, row.device_count) for row in rows if not row.command}
+    found = [kind for kind, _ in counts]
+    return [text for kind, text in SCALING_KINDS.items() if found.count(kind) > 1]

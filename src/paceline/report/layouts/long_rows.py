@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 from paceline.metrics import Row
 from paceline.report.columns import batch, number, part
 from paceline.report.layouts.apart import told_apart, update
-from paceline.report.layouts.grid import Grid, grouped, speed, sureness
+from paceline.report.layouts.grid import Grid, grouped, scaling_kinds, speed, sureness
 from paceline.report.remarks import remarks
 
 HEADINGS = ("infra", "model", "batch size", "gpus", "accuracy", "epochs", "s/epoch", "samples/s")
-LEGEND = "accuracy: of validation. gpus: 0 is training on processors. (2-90%): 2 devices, 90 % busy"
+LEGEND = "accuracy: of validation. gpus: 0 is training on processors. (2-90%): 2 devices, on average 90 % busy"
 
 
 def long(rows: Sequence[Row]) -> list[Grid]:
@@ -31,8 +32,10 @@ def _table(name: str, rows: list[Row], machines: list[str]) -> Grid:
     lines = [_line(row, machines, label) for row, label in zip(rows, labels, strict=True)]
     used = [_infrastructure(row) for row in rows if row.machine]
     notes = [f"infrastructure {index}: {text}" for index, text in enumerate(machines, 1) if text in used]
-    notes += [LEGEND, *sureness(rows), *_accuracy_sureness(rows), *remarks(rows)]
-    return Grid(name, (HEADINGS, *lines), tuple(notes), turns=False)
+    notes += [LEGEND, *scaling_kinds(rows), *sureness(rows), *_accuracy_sureness(rows), *remarks(rows)]
+    # One link in a line is enough, and the first place is only a number.
+    cells = {(line, HEADINGS.index("model")): (row,) for line, row in enumerate(rows, 1)}
+    return Grid(name, (HEADINGS, *lines), tuple(notes), turns=False, cells=cells)
 
 
 def _accuracy_sureness(rows: list[Row]) -> list[str]:
@@ -48,7 +51,6 @@ def _infrastructure(row: Row) -> str:
 
 
 def _line(row: Row, machines: list[str], label: str) -> tuple[str, ...]:
-    busy = f" ({row.device_count}-{row.utilisation[0][1]:.0%})" if row.utilisation else ""
     return (
         str(1 + machines.index(_infrastructure(row))) if row.machine else "?",
         f"{row.framework if row.command else row.workload} {label}".strip(),
@@ -57,5 +59,11 @@ def _line(row: Row, machines: list[str], label: str) -> tuple[str, ...]:
         part(row.test_accuracy.median) if row.test_accuracy else "x",
         "?" if row.epochs is None else f"{row.epochs:.3g}",
         number(row.seconds_per_epoch) if row.seconds_per_epoch else row.status,
-        speed(row) + busy if row.images_per_second else "x",
+        speed(row) + _busy(row) if row.images_per_second else "x",
     )
+
+
+def _busy(row: Row) -> str:
+    """How many devices, and how busy they were on average."""
+    medians = [middle for _, middle, _ in row.utilisation]
+    return f" ({row.device_count}-{statistics.mean(medians):.0%})" if medians else ""

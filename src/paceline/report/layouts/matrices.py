@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -11,7 +12,7 @@ from paceline.outcome import printable
 from paceline.report.columns import NOTHING, titled, where
 from paceline.report.commands import command_blocks
 from paceline.report.layouts.apart import told_apart
-from paceline.report.layouts.grid import Grid, grouped, speed, sureness
+from paceline.report.layouts.grid import JOINT, Cells, Grid, grouped, speed, sureness
 from paceline.report.remarks import remarks
 from paceline.report.reproducing import command_line
 
@@ -26,16 +27,19 @@ def by_source(rows: Sequence[Row]) -> list[Grid]:
 
 
 def _sources(name: str, rows: list[Row]) -> Grid:
-    order = {source: position for position, source in enumerate(SOURCES)}
-    sources = sorted({row.data for row in rows}, key=lambda source: (order.get(source, len(order)), source))
-
-    def joined(cells: dict[str, Row]) -> str:
+    def joined(cells: Cells) -> str:
         """One word where all have no value for the same cause."""
-        values = [speed(cells.get(source)) for source in sources]
-        return values[0] if len(set(values)) == 1 and not values[0][0].isdigit() else "/".join(values)
+        values = list(map(speed, cells))
+        return values[0] if len(set(values)) == 1 and not values[0][0].isdigit() else JOINT.join(values)
 
-    unit = f"images/s, {'/'.join(source.removeprefix('fake:') for source in sources)}"
-    return Grid(f"{name}: {unit}", _lines(_labelled(rows), joined), (*sureness(rows), *remarks(rows, memory=False)))
+    unit = f"images/s, {JOINT.join(source.removeprefix('fake:') for source in _sources_of(rows))}"
+    notes = (*sureness(rows), *remarks(rows, memory=False))
+    return replace(_spread(f"{name}: {unit}", _labelled(rows), joined), notes=notes)
+
+
+def _sources_of(rows: Iterable[Row]) -> list[str]:
+    order = {source: position for position, source in enumerate(SOURCES)}
+    return sorted({row.data for row in rows}, key=lambda source: (order.get(source, len(order)), source))
 
 
 def _labelled(rows: list[Row]) -> Labelled:
@@ -44,14 +48,20 @@ def _labelled(rows: list[Row]) -> Labelled:
     return [(f"{where(row)} {label}".strip(), row) for row, label in zip(rows, labels, strict=True)]
 
 
-def _lines(labelled: Labelled, text: Callable[[dict[str, Row]], str]) -> tuple[tuple[str, ...], ...]:
-    """Device sets down, frameworks across; a place is given its rows by data source."""
+def _spread(title: str, labelled: Labelled, text: Callable[[Cells], str]) -> Grid:
+    """Device sets down, frameworks across; a place is given its row, or None, of each data source."""
+    labels = list(dict.fromkeys(label for label, _ in labelled))
     frameworks = list(dict.fromkeys(row.framework for _, row in labelled))
-    found: dict[str, dict[str, dict[str, Row]]] = {}
-    for label, row in labelled:
-        found.setdefault(label, {}).setdefault(row.framework, {})[row.data] = row
-    lines = [(label, *(text(places.get(name, {})) for name in frameworks)) for label, places in found.items()]
-    return (("", *frameworks), *lines)
+    sources = _sources_of(row for _, row in labelled)
+    found = {(label, row.framework, row.data): row for label, row in labelled}
+    cells = {
+        (line, column): tuple(found.get((label, framework, source)) for source in sources)
+        for line, label in enumerate(labels, 1)
+        for column, framework in enumerate(frameworks, 1)
+    }
+    columns = range(1, len(frameworks) + 1)
+    lines = [(label, *(text(cells[line, column]) for column in columns)) for line, label in enumerate(labels, 1)]
+    return Grid(title, (("", *frameworks), *lines), notes=(), cells=cells)
 
 
 def matrix(rows: Sequence[Row]) -> list[Grid]:
@@ -60,18 +70,19 @@ def matrix(rows: Sequence[Row]) -> list[Grid]:
 
 
 def _two_matrices(name: str, rows: list[Row]) -> list[Grid]:
-    def seconds(cells: dict[str, Row]) -> str:
-        return next((f"{row.seconds:.3f}s" for row in cells.values() if row.seconds is not None), MISSING)
+    def seconds(cells: Cells) -> str:
+        return next((f"{row.seconds:.3f}s" for row in cells if row and row.seconds is not None), MISSING)
 
-    def memory(cells: dict[str, Row]) -> str:
-        found = [" + ".join(f"{value:.0f}" for value in row.peak_memory_mib) for row in cells.values()]
+    def memory(cells: Cells) -> str:
+        found = [" + ".join(f"{value:.0f}" for value in row.peak_memory_mib) for row in cells if row]
         return f"{found[0]} MiB" if found and found[0] else MISSING
 
     labelled = _labelled(rows)
     blocks = [line for label, row in labelled for line in _block(label, row)]
     notes = remarks(map(_without_cause, rows))
-    held = Grid(f"{name}: memory, peak minus idle", _lines(labelled, memory), tuple(notes), blocks=tuple(blocks))
-    return [Grid(f"{name}: time", _lines(labelled, seconds), tuple(sureness(rows))).transposed(), held.transposed()]
+    time = replace(_spread(f"{name}: time", labelled, seconds), notes=tuple(sureness(rows)))
+    held = _spread(f"{name}: memory, peak minus idle", labelled, memory)
+    return [time.transposed(), replace(held, notes=tuple(notes), blocks=tuple(blocks)).transposed()]
 
 
 def _without_cause(row: Row) -> Row:

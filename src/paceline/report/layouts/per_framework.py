@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from paceline.metrics import Row
 from paceline.report.columns import accuracy, batch, number
 from paceline.report.layouts.apart import told_apart, update
-from paceline.report.layouts.grid import Grid, grouped, speed, sureness
+from paceline.report.layouts.grid import Grid, grouped, scaling_kinds, speed, sureness
 from paceline.report.remarks import remarks
 
 MEASURED: dict[str, Callable[[Row], str]] = {
@@ -41,8 +41,10 @@ def _table(name: str, rows: list[Row]) -> Grid:
     headings = [f"{_heading(row)} {label}".strip() for row, label in zip(rows, labels, strict=True)]
     lines = [(what, *(text(row) for row in rows)) for what, text in MEASURED.items()]
     setup = [f"{what}: {_setting(list(map(text, rows)), headings)}" for what, text in SETUP.items()]
-    notes = (*setup, "memory: peak minus idle, all devices together", *sureness(rows), *remarks(rows))
-    return Grid(name, (("", *headings), *lines), notes, turns=False)
+    memory = "memory: peak minus idle, all devices together"
+    notes = (*setup, *scaling_kinds(rows), memory, *sureness(rows), *remarks(rows))
+    cells = {(0, column): (row,) for column, row in enumerate(rows, 1)}
+    return Grid(name, (("", *headings), *lines), notes, turns=False, cells=cells)
 
 
 def _setting(values: list[str], headings: list[str]) -> str:

@@ -114,16 +114,20 @@
       (!mark || cell.marks.includes(mark)) && wanted.every((word) => words[place].includes(word)));
     const active = Boolean(framework || devices || mark || wanted.length);
     for (const row of document.querySelectorAll("tr[data-cell]")) row.hidden = !fits[row.dataset.cell - 1];
-    for (const table of document.querySelectorAll("table.long")) table.classList.toggle("all", active);
+    for (const table of document.querySelectorAll("table.long")) table.classList.toggle("filtered", active);
     for (const button of document.querySelectorAll(".unfold")) button.hidden = active;
     for (const group of document.querySelectorAll(".group")) group.hidden = !group.querySelector("tr[data-cell]:not([hidden])");
     for (const section of document.querySelectorAll(".workload")) section.hidden = !section.querySelector(".group:not([hidden])");
     const count = fits.filter(Boolean).length;
     form.querySelector("output").textContent = active
-      ? `${count} of ${known.cells.length} cells; charts and remarks still speak of all cells of their table` : "";
+      ? `${count} of ${known.cells.length} cells; charts, remarks and tables in a layout of their own still speak of all cells` : "";
   }
 
   // ---- the runs of a cell
+
+  function decoded(hash) {
+    try { return decodeURIComponent(hash); } catch { return ""; } // a lone % is no name of ours
+  }
 
   function valuesOf(number) {
     const facts = [];
@@ -148,7 +152,7 @@
 
   function setupOf(run, known) {
     const setup = known.setups[run.setup];
-    if (!setup) return [make("p", "The folder of this run is gone: its versions and commands are not known.")];
+    if (!setup) return [make("p", "The record of this run is gone or damaged: its versions and commands are not known.")];
     const text = (place) => place >= 0 && known.texts[place].replaceAll("‹run›", run.id);
     const pre = (place) => text(place) && make("pre", text(place));
     return [
@@ -215,7 +219,7 @@
     let opener = null;
 
     function target() {
-      const hash = decodeURIComponent(location.hash);
+      const hash = decoded(location.hash);
       const number = Number((/^#cell-(\d+)$/.exec(hash) || [])[1]);
       if (known.cells[number - 1]) return { number };
       const run = (/^#run-(.+)$/.exec(hash) || [])[1];

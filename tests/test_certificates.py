@@ -1,0 +1,149 @@
+"""A row is verified by verdicts about what it measured, and by no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from paceline import certificates
+from paceline.bundles.reading import import_bundle
+from paceline.bundles.selecting import certificate_name
+from paceline.bundles.writing import export_bundle
+from paceline.cell import Cell
+from paceline.metrics import table_rows
+from paceline.store import Store
+from paceline.verify import Verdict
+from paceline.whole_files import write_json
+from tests.bundles.made import ALL, filled, verdict
+from tests.command_line import CommandLine
+from tests.made_machines import machine
+from tests.made_runs import CELL, cell, on_devices, record, save_plan, save_run, trained
+
+TWO = on_devices(2)
+SERVER = on_devices(2, update="parameter_server", parameter_device="cpu")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "results")
+
+
+def here(**changes: Any) -> Verdict:
+    """Equal on one device of this machine, or with some fields changed."""
+    return verdict(on=machine(), **changes)
+
+
+def verified(store: Store, *measured: Cell) -> list[bool]:
+    """Whether the row of each of these cells is."""
+    save_plan(store, {of: [f"key-{place}"] for place, of in enumerate(measured)})
+    for place, of in enumerate(measured):
+        save_run(store, record(f"run-{place}", f"key-{place}", of), [trained(100, 1.0)] * of.device_set.count)
+    return [row.verified for row in table_rows(store, {})]
+
+
+def keep(store: Store, *verdicts: Verdict) -> None:
+    for each in verdicts:
+        certificates.save(store.folder, each)
+
+
+def test_one_device_stands_for_several_until_they_are_found_unequal(store: Store) -> None:
+    keep(store, here())
+    assert verified(store, CELL, TWO, SERVER) == [True, True, True]
+    keep(store, here(devices="2xcpu", equal=False))
+    assert [row.verified for row in table_rows(store, {})] == [True, False, True]
+
+
+def test_devices_that_agree_as_the_unequal_ones_did_are_not_verified(store: Store) -> None:
+    keep(store, here(), here(devices="2xcpu", equal=False))
+    independent, wrapped = on_devices(2, update="independent"), cell(wrapped=True)
+    assert verified(store, on_devices(4), independent, wrapped) == [False, True, False]
+
+
+def test_each_update_is_judged_by_its_own_verdicts(store: Store) -> None:
+    unequal = here(devices="2xcpu", update="parameter_server", equal=False)
+    keep(store, here(), here(devices="2xcpu"), unequal)
+    assert verified(store, CELL, TWO, SERVER) == [True, True, False]
+
+
+def test_several_devices_prove_nothing_without_one(store: Store) -> None:
+    keep(store, here(devices="2xcpu"))
+    assert verified(store, CELL, TWO) == [False, False]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"worker_code": "beef"},
+        {"fingerprint": "beef"},
+        {"machine": "ffff0000"},
+        {"precision": "bfloat16"},
+        {"workload": "mnist-mlp"},
+        {"framework": "torch"},
+        {"equal": False},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_verdict_about_something_else_proves_nothing(store: Store, change: dict[str, Any]) -> None:
+    keep(store, here(**change))
+    assert verified(store, CELL) == [False]
+
+
+def test_row_of_another_precision_is_not_verified(store: Store) -> None:
+    keep(store, here())
+    assert verified(store, CELL, cell(precision="bfloat16")) == [True, False]
+
+
+def test_all_runs_of_a_row_must_be_proven(store: Store) -> None:
+    keep(store, here())
+    save_plan(store, {CELL: ["a", "b"]})
+    save_run(store, record("run-a", "a"), [trained(100, 1.0)])
+    newer = msgspec.structs.replace(record("run-b", "b", repeat=1), worker_code="beef")
+    save_run(store, newer, [trained(100, 1.0)])
+    assert [row.verified for row in table_rows(store, {})] == [False]
+
+
+def test_verdict_from_before_updates_could_be_chosen_is_still_read(store: Store) -> None:
+    kept = msgspec.to_builtins(here())
+    del kept["update"], kept["precision"]
+    path = store.folder / certificates.FOLDER / "cifar10-conv_fake_1xcpu.json"
+    path.parent.mkdir(parents=True)
+    write_json(path, kept)
+    assert certificates.load(store.folder) == [here()]
+    keep(store, here(equal=False))
+    assert certificates.load(store.folder) == [here(equal=False)]  # in the same place
+
+
+def test_names_of_usual_verdicts_in_bundles_stay_as_they_were() -> None:
+    assert certificate_name(here(machine="m")) == "cifar10-conv_fake_1xcpu_e6efad23daf4"
+    assert certificate_name(here(machine="m", update="parameter_server")).startswith(
+        "cifar10-conv_fake_1xcpu_parameter_server_"
+    )
+
+
+def test_verdicts_of_both_updates_travel(tmp_path: Path) -> None:
+    source, target = filled(tmp_path / "source"), Store(tmp_path / "target")
+    keep(source, verdict(update="parameter_server", equal=False))
+    export_bundle(source, ALL, tmp_path / "bundle.zip")
+    assert import_bundle(tmp_path / "bundle.zip", target).certificates == 2
+    assert {(each.update, each.equal) for each in certificates.load(target.folder)} == {
+        ("replicated", True),
+        ("parameter_server", False),
+    }
+
+
+def test_update_is_asked_and_kept(paceline: CommandLine) -> None:
+    flags = ("--devices", "2xcpu", "--update", "parameter_server")
+    ended = paceline("verify", "mnist-mlp", "--framework", "fake,reference", *flags)
+    assert ended.returncode == 2, ended.stderr
+    assert " 2xcpu parameter_server: DIFFERS: " in ended.stdout  # the fake framework computes nothing
+    assert "mnist-mlp reference 2xcpu: skipped: reference has no parameter_server, only replicated" in ended.stderr
+    (kept,) = certificates.load(paceline.store)
+    assert (kept.framework, kept.devices, kept.update, kept.precision) == (
+        "fake",
+        "2xcpu",
+        "parameter_server",
+        "float32",
+    )

@@ -1,0 +1,65 @@
+"""Further rounds: which cells get them, what of them is measured, and when they end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from paceline.commands import pending
+from paceline.machine import this_machine
+from paceline.plan import Plan, Run, make_plan
+from paceline.rounds import further_rounds
+from paceline.store import Store
+from paceline.suite import make_suite
+from tests.made_runs import record, save_run, trained
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "results")
+
+
+def planned(store: Store, repeats: int, budget: float = 60.0) -> Plan:
+    """A plan that wants more rounds until no two runs differ."""
+    choices = {"workload": "cifar10-conv", "framework": "fake", "steps": 20, "interval_target": 1e-6, "budget": budget}
+    plan = make_plan(make_suite({**choices, "repeats": repeats}, "the test"), this_machine())
+    store.save_plan(plan, "paceline run")
+    return plan
+
+
+def measure(store: Store, name: str, run: Run, seconds: float) -> None:
+    """An id that sorts after those of all plans, in the order of the names."""
+    made = msgspec.structs.replace(record(f"run-{name}", run.key, run.cell, repeat=run.repeat), machine=this_machine())
+    save_run(store, made, [trained(1000, seconds)])
+
+
+def test_round_is_all_that_is_measured_of_it_and_measured_again_when_asked(store: Store) -> None:
+    older = planned(store, repeats=3)
+    for run in older.runs:
+        measure(store, f"old-{run.repeat}", run, 10.0 + run.repeat)
+    plan = planned(store, repeats=2)
+    for run in plan.runs:
+        measure(store, f"renewed-{run.repeat}", run, 20.0 + run.repeat)
+    saved: list[Plan] = []
+    added = next(further_rounds(plan, store, saved.append))
+    assert [run.repeat for run in added.runs] == [2]
+    assert [run.repeat for run in saved[0].runs] == [0, 1, 2]  # its table has all of them
+    assert pending(added, store, "none") == list(added.runs)
+    assert pending(added, store, "all") == []
+
+
+def test_single_run_gets_another(store: Store) -> None:
+    plan = planned(store, repeats=1)
+    measure(store, "a", plan.runs[0], 10.0)
+    assert [run.repeat for run in next(further_rounds(plan, store, lambda _: None)).runs] == [1]
+
+
+def test_rounds_end_with_the_budget_or_when_all_is_known(store: Store) -> None:
+    over = planned(store, repeats=1, budget=0.0)
+    measure(store, "a", over.runs[0], 10.0)
+    assert list(further_rounds(over, store, lambda _: None)) == []
+    known = planned(store, repeats=2)
+    measure(store, "b", known.runs[1], 10.0)
+    assert list(further_rounds(known, store, lambda _: None)) == []
