@@ -39,7 +39,7 @@ def made_row(**changes: object) -> Row:
         status="ok",
         reason=None,
         marks=(),
-        repeats=3,
+        repeats=5,
         images_per_second=Estimate(3631.7, 3468.8, 3854.1),
         images_per_processor_second=3600.0,
         seconds=2.1147,

@@ -75,6 +75,14 @@ def test_failure_stands_below_with_its_log() -> None:
     ]
 
 
+def test_intervals_of_few_runs_are_said_to_be_weak() -> None:
+    (remark,) = remarks([made(repeats=5), made(devices="2xcpu", device_count=2, repeats=3), FAILED])[:1]
+    assert remark == (
+        "the interval of 3 runs is their range, which holds the true median in only 75 of 100 cases (5 runs: 94)"
+    )
+    assert remarks([made(repeats=5), made(devices="2xcpu", device_count=2, repeats=1)]) == []
+
+
 def test_memory_of_one_process_for_all_devices_is_said() -> None:
     (remark,) = remarks([made(framework="jax", devices="2xcpu", device_count=2, memory_of="all devices")])
     assert remark == "jax 2xcpu: one process serves all devices, so its memory is that of all together"
@@ -135,7 +143,7 @@ def test_accuracies_have_a_table_of_their_own() -> None:
 
 def test_way_to_the_target_is_shown_and_never_is_said_so() -> None:
     reached = msgspec.structs.replace(
-        ACCURATE, target=0.7, runs_at_target=2, seconds_to_target=91.24, images_to_target=250_000.0
+        ACCURATE, target=0.7, runs_at_target=3, seconds_to_target=91.24, images_to_target=250_000.0
     )
     never = msgspec.structs.replace(ACCURATE, framework="jax", target=0.7)
     unjudged = msgspec.structs.replace(never, framework="mxnet", test_accuracy=None)
@@ -147,7 +155,7 @@ def test_way_to_the_target_is_shown_and_never_is_said_so() -> None:
         [" ∞ ", " ∞ "],
         [" – ", " – "],
     ]
-    assert "\n* torch 1xcpu: 2 of 3 runs reached the test accuracy 0.7\n" in shown
+    assert "\n* torch 1xcpu: 3 of 5 runs reached the test accuracy 0.7\n" in shown
     assert "∞: half of the runs or more never reached it." in shown
     assert "∞" not in markdown([reached, unjudged])
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.stats import CONFIDENCE, NOISY, RESAMPLES, Estimate, estimate, ratio
+from paceline.stats import CONFIDENCE, ENOUGH_RUNS, NOISY, RESAMPLES, Estimate, estimate, range_confidence, ratio
 
 SPEEDS = st.lists(st.floats(0.001, 1e6), min_size=2, max_size=12)
 
@@ -50,6 +50,14 @@ def test_equal_values_have_an_interval_of_no_width() -> None:
 )
 def test_interval_by_counting_resamples(values: list[float], expected: Estimate) -> None:
     assert estimate(values) == expected
+
+
+@pytest.mark.parametrize("runs", range(2, ENOUGH_RUNS + 1))
+def test_interval_of_few_runs_is_their_range_and_holds_the_median_as_often_as_a_range_can(runs: int) -> None:
+    tables = np.random.default_rng(runs).normal(size=(2000, runs))  # of a source whose median is 0
+    assert estimate(tables[0].tolist()) == Estimate(float(np.median(tables[0])), tables[0].min(), tables[0].max())
+    held = np.mean((tables.min(axis=1) <= 0) & (tables.max(axis=1) >= 0))
+    assert held == pytest.approx(range_confidence(runs), abs=0.03)
 
 
 def test_one_outlier_among_nine_moves_nothing() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 CONFIDENCE = 0.95
 RESAMPLES = 9999
 NOISY = 0.10  # an interval wider than this part of its median is marked
+ENOUGH_RUNS = 5  # so many come near to what an interval promises, see `range_confidence`
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Places = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
@@ -37,6 +38,14 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     if len(values) == 1:
         return Estimate(median)
     return Estimate(median, *_interval(_medians(values, seed=0)))
+
+
+def range_confidence(runs: int) -> float:
+    """How often the range of so many runs holds their true median: always but when all lie on one side of it.
+
+    Up to `ENOUGH_RUNS` the bootstrap's interval is the range, so it can promise no more than this.
+    """
+    return 1 - 2.0 ** (1 - runs)
 
 
 def quotient(values: Sequence[float], base: Sequence[float]) -> Estimate | None:
