@@ -354,6 +354,9 @@ def test_evaluation_comes_when_it_is_asked_for(
     assert [event.steps for event in evaluations(log)] == steps
     assert [(block.steps, block.epoch) for block in blocks(log, "train")] == [(2, 0), (2, 1), (1, 2)]
     assert [event.epoch for event in evaluations(log)] == [2] * len(steps)
+    entered = [event.phase for event in written(log) if isinstance(event, Phase)]
+    assert entered[-3:] == ["train", "evaluate", "finish"]  # one phase, whatever its epochs: each makes a sample
+    assert entered.count("train") == 1
 
 
 def test_prediction_that_is_no_number_is_written_as_no_loss(clock: Clock, log: EventLog, real: dict[str, Any]) -> None:

@@ -29,8 +29,8 @@ def run(backend: Backend, job: Job, place: Place, log: EventLog) -> None:
     log.enter("build", idle_memory_bytes=memory.held_bytes(), settings=backend.settings())
     graph = Graph.from_json(job.graph)
     backend.build(graph, initial_weights(graph, job.seed))
-    brake.engage()
     with training_source(backend, job, place) as source:
+        brake.engage()
         memory.forget_peak()  # our own arrays, of initial weights and to prepare images, are no cost of the framework
         log.enter("compile")
         train_block(backend, source, [job.recipe.learning_rate], place, log)
@@ -42,7 +42,8 @@ def run(backend: Backend, job: Job, place: Place, log: EventLog) -> None:
     with training_source(backend, job, place) as source:
         memory.forget_peak()
         for epoch in epochs(job):
-            log.enter("train")
+            if log.phase != "train":  # without evaluation, one epoch goes on where the other ends
+                log.enter("train")
             train(backend, source, epoch, job, place, log)
             if job.evaluate == "epoch" or epoch.steps.stop == job.steps:
                 peak_bytes = max(peak_bytes, memory.peak_bytes())

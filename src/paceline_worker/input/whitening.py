@@ -56,7 +56,10 @@ def store(whitening: Whitening, path: Path) -> None:
     """Put it in place whole: another rank may be reading, or writing the same."""
     part = path.with_name(f"{path.stem}.{os.getpid()}.part.npz")
     try:
-        np.savez(part, mean=whitening.mean, matrix=whitening.matrix)
+        with part.open("wb") as file:
+            np.savez(file, mean=whitening.mean, matrix=whitening.matrix)
+            file.flush()
+            os.fsync(file.fileno())  # or a power failure may leave the name without the content
         part.replace(path)
     finally:
         if part.exists():
