@@ -68,6 +68,11 @@ def test_each_update_is_judged_by_its_own_verdicts(store: Store) -> None:
     assert verified(store, CELL, TWO, SERVER) == [True, True, False]
 
 
+def test_one_device_found_unequal_is_proven_by_no_other_verdict(store: Store) -> None:
+    keep(store, here(equal=False), here(update="parameter_server"), here(devices="2xcpu"))
+    assert verified(store, CELL, TWO, SERVER) == [False, False, False]
+
+
 def test_several_devices_prove_nothing_without_one(store: Store) -> None:
     keep(store, here(devices="2xcpu"))
     assert verified(store, CELL, TWO) == [False, False]
@@ -141,6 +146,10 @@ def test_update_is_asked_and_kept(paceline: CommandLine) -> None:
     assert " 2xcpu parameter_server: DIFFERS: " in ended.stdout  # the fake framework computes nothing
     assert "mnist-mlp reference 2xcpu: skipped: reference has no parameter_server, only replicated" in ended.stderr
     (kept,) = certificates.load(paceline.store)
+    alone = paceline("verify", "mnist-mlp", "--framework", "fake", "--update", "parameter_server")
+    assert alone.returncode == 1
+    assert alone.stderr == "paceline: One device has nobody to agree with by parameter_server; use --devices 2xcpu.\n"
+    assert certificates.load(paceline.store) == [kept]  # that proved nothing
     assert (kept.framework, kept.devices, kept.update, kept.precision) == (
         "fake",
         "2xcpu",

@@ -15,6 +15,7 @@ import pytest
 from paceline import processes
 from paceline.frameworks import all_frameworks
 from paceline.launchers import RUN_VARIABLE, Command
+from paceline.store import INDEX_FILE
 from paceline.worker import Worker
 from paceline_worker.protocol import event_file
 from tests.command_line import CommandLine, send, wait_until
@@ -92,6 +93,19 @@ def test_worker_killed_from_outside(paceline: CommandLine) -> None:
     assert running.returncode == 2
     (row,) = paceline.rows()
     assert row["reason"] == "crash in train: killed by SIGKILL"
+
+
+def test_finished_run_stays_when_the_index_cannot_take_it(paceline: CommandLine) -> None:
+    flags = ("--steps", "100", "--warmup", "2", "--repeats", "1", "--batch-size", "512")
+    running = paceline.start("run", "cifar10-conv", "--framework", "fake", *flags)
+    wait_until(lambda: training_pids(paceline))
+    (paceline.store / INDEX_FILE).write_bytes(b"no database" * 1000)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert "`paceline index` makes it anew from the run folders" in said
+    assert paceline("index").returncode == 0
+    (row,) = paceline.rows()
+    assert (row["status"], row["repeats"]) == ("ok", 1)
 
 
 def test_rank_stopped_from_outside(paceline: CommandLine) -> None:

@@ -104,6 +104,25 @@ def test_plan_that_has_not_begun_takes_no_run_from_view(store: Store) -> None:
     assert speeds_of(store, None) == (10, 20)
 
 
+def test_plan_that_measures_anew_and_was_cut_off_has_nothing_of_the_day_before(store: Store) -> None:
+    monday = measured_again(store, 10, 20)
+    tuesday = planned(store, "none")
+    measure(store, {"first": 30})
+    assert speeds_of(store, monday) == (10, 20)
+    assert speeds_of(store, tuesday) == (30,)
+    (row,) = table_rows(store, {"plan": tuesday})
+    assert (row.status, row.reason) == ("not run", "1 of 2 runs are done; the same command starts over")
+    sides = [choose(f"plan:{plan}", store.folder, "images/s") for plan in (monday, tuesday)]
+    assert [one.values("images/s") for side in sides for one in side.cells.values()] == [[10, 20], [30]]
+
+
+def test_plan_that_was_cut_off_takes_nothing_of_one_that_measures_anew(store: Store) -> None:
+    monday = planned(store)
+    measure(store, {"first": 10})
+    measured_again(store, 30, 40)
+    assert speeds_of(store, monday) == (10,)
+
+
 def test_plan_is_exported_with_its_own_runs(store: Store) -> None:
     monday = planned(store)
     old = measure(store, dict.fromkeys(KEYS, 10))

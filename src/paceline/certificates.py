@@ -49,9 +49,9 @@ def proven(found: Proofs, cell: Cell, run: Facts) -> bool:
     what = (cell.workload, cell.framework, cell.precision)
     verdicts = found.get((*what, run["fingerprint"], run["worker_code"], run["machine"]), [])
     alone = [verdict for verdict in verdicts if not _several(verdict.devices)]
-    kind = (cell.wrapped or _several(cell.devices), cell.update)
-    alike = [verdict for verdict in verdicts if (_several(verdict.devices), verdict.update) == kind]
-    return any(verdict.equal for verdict in alone) and all(verdict.equal for verdict in alike)
+    agreeing = [verdict for verdict in verdicts if _several(verdict.devices) and verdict.update == cell.update]
+    needed = [*alone, *agreeing] if cell.wrapped or _several(cell.devices) else alone
+    return bool(alone) and all(verdict.equal for verdict in needed)
 
 
 def _several(devices: str) -> bool:

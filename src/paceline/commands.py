@@ -77,12 +77,11 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
     store, plan = Store(folder), make_plan(read_suite(what, settings), this_machine())
     save = partial(store.save_plan, command=shlex.join(["paceline", *sys.argv[1:]]))
     with alone():
-        save(plan, older_runs=done)
+        plan_id = save(plan, older_runs=done)
         measure(plan, store, done)
-        for added in further_rounds(plan, store, save):
+        for plan_id, added in further_rounds(plan, plan_id, store, save):
             measure(added, store, done)
-    show_table(folder, {}, "text")
-    return any(row.status == "failed" for row in table_rows(store, {}))
+    return show_measured(folder, plan_id)
 
 
 def time_commands(words: Sequence[str], wishes: timing.Wishes, folder: Path) -> bool:
@@ -92,10 +91,15 @@ def time_commands(words: Sequence[str], wishes: timing.Wishes, folder: Path) -> 
     console = Console(stderr=True)
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
     with alone():
-        store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
+        plan_id = store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
         timing.measure(plan, wishes.warmup_runs, timing.Bench(store, machine, say, wishes.echo))
-    show_table(folder, {}, "text")
-    return any(row.status == "failed" for row in table_rows(store, {}))
+    return show_measured(folder, plan_id)
+
+
+def show_measured(folder: Path, plan_id: str) -> bool:
+    """Print the table of a plan that has been measured; whether any cell failed."""
+    show_table(folder, {"plan": plan_id}, "text")
+    return any(row.status == "failed" for row in table_rows(Store(folder), {"plan": plan_id}))
 
 
 def measure(plan: Plan, store: Store, done: str) -> None:
@@ -143,8 +147,10 @@ def verify_frameworks(
 ) -> Iterator[Verdict]:
     """Compare each framework with the reference, one verdict after the other."""
     machine, say = this_machine(), Console(stderr=True, highlight=False, soft_wrap=True).print
-    contestants = list(_ready(names, say))
     questions = [(known_workload(name), cpu_devices(text)) for name, text in itertools.product(workloads, devices)]
+    if update == "parameter_server" and any(device_set.count == 1 for _, device_set in questions):
+        raise UserError(f"One device has nobody to agree with by {update}; use --devices 2xcpu.")
+    contestants = list(_ready(names, say))
     for workload, device_set in questions:
         trial = make_trial(workload, device_set, update, machine, batch_size, say)
         for contestant in contestants:

@@ -39,6 +39,7 @@ class Planned:
     quick: bool  # its plan is scaled down for a small machine
     widest: float  # an interval that is a larger part of its median makes the cell noisy
     interval_asked: bool  # then a single run, which has none, is not enough
+    anew: bool  # its plan counts no runs from before it
     machine: str | None  # on which its plan ran; None if nothing of it did
     wanted: int
     run_ids: tuple[str, ...]
@@ -73,7 +74,7 @@ def select(
     """The cells of the newest plan, or of all plans where everything or certain cells are wanted."""
     chosen = {key: value.split(",") for key, value in filters.items() if value and key not in OF_PLANS}
     plans = newest_plans(store, filters)
-    cells = _planned(store, plans if chosen or everything else plans[:1])
+    cells = _planned(store, plans) if chosen or everything else _of_newest(store, plans)
     kept = [one for one in cells if all(getattr(one.cell, key) in values for key, values in chosen.items())]
     newest = list(_newest(kept))
     facts = facts_of(store, [run_id for one in newest for run_id in one.run_ids], target)
@@ -83,6 +84,17 @@ def select(
 def newest_plans(store: Store, filters: Mapping[str, str | None]) -> list[sqlite3.Row]:
     """Those of which tables are made, the newest first."""
     return store.query(PLANS, **{key: filters.get(key) for key in OF_PLANS})
+
+
+def _of_newest(store: Store, plans: Sequence[sqlite3.Row]) -> list[Planned]:
+    """The cells of the newest plan that has something to show; of the newest at all if none has."""
+    newest: list[Planned] = []
+    for plan in plans:
+        cells = list(_planned(store, [plan]))
+        if any(one.run_ids or one.skip_reason for one in cells):
+            return cells
+        newest = newest or cells
+    return newest
 
 
 def _planned(store: Store, plans: Sequence[sqlite3.Row]) -> Iterator[Planned]:
@@ -103,6 +115,7 @@ def _planned(store: Store, plans: Sequence[sqlite3.Row]) -> Iterator[Planned]:
                 quick=bool(plan["quick"]),
                 widest=plan["interval_target"] or NOISY,
                 interval_asked=plan["interval_target"] is not None,
+                anew=plan["older_runs"] == "none",
                 machine=machines.get(plan["id"]),
                 wanted=len(runs),
                 run_ids=tuple(run["id"] for run in runs if run["id"]),

@@ -15,7 +15,7 @@ from paceline import certificates, resource_rows
 from paceline.cell import Cell
 from paceline.cost import Cost
 from paceline.errors import UserError
-from paceline.measured import Measured, newest_plans, select
+from paceline.measured import OF_PLANS, Measured, newest_plans, select
 from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
 from paceline.scaling import Bases
@@ -120,8 +120,8 @@ def chosen_rows(
 
 
 def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
-    """The shape that the newest plan, or the newest of a suite, wants for its table; a choice of cells has none."""
-    if any(value for key, value in filters.items() if key != "suite"):
+    """The shape that a plan, or the newest one, wants for its table; a choice of cells has none."""
+    if any(value for key, value in filters.items() if key not in OF_PLANS):
         return "rows"
     plans = newest_plans(store, filters)
     return plans[0]["layout"] if plans else "rows"
@@ -262,7 +262,8 @@ def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
         which = "" if len(failed) == planned.wanted else f"{len(failed)} of {planned.wanted} runs: "
         return "failed", f"{which}{first['kind']} in {first['phase']}: {first['message']}"
     if len(one.runs) < planned.wanted:
-        more = "" if one.cell.command else "; the same command goes on"
+        goes_on = "starts over" if planned.anew else "goes on"
+        more = "" if one.cell.command else f"; the same command {goes_on}"
         return "not run", f"{len(one.runs)} of {planned.wanted} runs are done{more}"
     if speed and (speed.wider_than(planned.widest) or (planned.interval_asked and speed.low is None)):
         return "noisy", resource_rows.unrest(speed, planned.widest, resource_rows.noise(one.good))

@@ -13,21 +13,23 @@ from paceline.plan import Plan, another_round
 from paceline.store import Store
 
 
-def further_rounds(plan: Plan, store: Store, save: Callable[[Plan], None]) -> Iterator[Plan]:
+def further_rounds(
+    plan: Plan, plan_id: str, store: Store, save: Callable[[Plan], str]
+) -> Iterator[tuple[str, Plan]]:
     """The runs of one round after the other, as plans; they end when no cell is noisy or the time is over.
 
-    What is saved are plans with all rounds so far. A round that has begun is finished: else its last cells would have
+    What is saved, and named by its id, are plans with all rounds so far. A round that has begun is finished: else its last cells would have
     fewer runs than its first.
     """
     if plan.suite.interval_target is None:
         return
     deadline = time.monotonic() + plan.suite.budget
-    while time.monotonic() < deadline and (cells := noisy_cells(plan, store)):
+    while time.monotonic() < deadline and (cells := noisy_cells(plan, plan_id, store)):
         before, plan = plan, another_round(plan, cells, this_machine())
-        save(plan)
-        yield replace(plan, runs=plan.runs[len(before.runs) :])
+        plan_id = save(plan)
+        yield plan_id, replace(plan, runs=plan.runs[len(before.runs) :])
 
 
-def noisy_cells(plan: Plan, store: Store) -> set[Cell]:
-    rows = table_rows(store, {})
+def noisy_cells(plan: Plan, plan_id: str, store: Store) -> set[Cell]:
+    rows = table_rows(store, {"plan": plan_id})  # a newer one may have been imported meanwhile
     return {cell for cell, row in zip(plan.cells, rows, strict=True) if row.status == "noisy"}

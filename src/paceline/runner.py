@@ -25,7 +25,7 @@ from paceline.machine import Machine
 from paceline.outcome import Outcome, judge, out_of_memory_kills
 from paceline.pilots import ROUNDS, pilots
 from paceline.plan import Run, make_job, run_key
-from paceline.records import RUN_FOLDER, RunRecord
+from paceline.records import OUTCOME_FILE, RUN_FOLDER, RunRecord
 from paceline.shares import divide
 from paceline.store import Store, new_id
 from paceline.worker import LOG_FILE, Worker
@@ -102,7 +102,10 @@ def _without_shares(why: str) -> Outcome:
 
 @contextlib.contextmanager
 def run_folder(run: Run, job: Job, environment: Environment, tools: Tools) -> Iterator[tuple[Path, list[Command]]]:
-    """A fresh folder with all that is known, and the commands to start; gone again if the run is cut off."""
+    """A fresh folder with all that is known, and the commands to start; gone again if the run is cut off.
+
+    A run that has its outcome is finished, whatever happens then: `paceline index` finds it.
+    """
     framework, run_id = find(run.cell.framework).framework, new_id()
     folder = tools.store.folder / RUN_FOLDER / run_id
     starts = commands(framework, job, environment.python, folder, deploy(framework.name))
@@ -128,7 +131,8 @@ def run_folder(run: Run, job: Job, environment: Environment, tools: Tools) -> It
         tools.store.create_run(record, job)
         yield folder, starts
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not (folder / OUTCOME_FILE).exists():
+            shutil.rmtree(folder, ignore_errors=True)
         raise
 
 

@@ -143,16 +143,23 @@ CREATE TABLE reading (           -- what a run of a command said about itself in
 );
 
 -- The run that stands in the table of a plan for each that it wants. Several plans may want the same: each has the
--- newest run from before the next of them, or the first that came later if it was cut off before it had any.
+-- newest run from before the next of them, but none from before itself that it does not count as done; or, if it was cut
+-- off, the first that came later, unless that is of a plan that measured all anew.
 CREATE VIEW plan_result AS
 SELECT plan_run.plan_id, plan_run.position, plan_run.key,
        COALESCE(
-           (SELECT MAX(run.id) FROM run WHERE run.key = plan_run.key AND run.id < COALESCE(
-               (SELECT MIN(later.plan_id) FROM plan_run AS later
-                WHERE later.key = plan_run.key AND later.plan_id > plan_run.plan_id), '~')),  -- sorts after every id
-           (SELECT MIN(run.id) FROM run WHERE run.key = plan_run.key)
+           (SELECT MAX(run.id) FROM run
+            WHERE run.key = plan_run.key AND (run.id > plan.id OR plan.older_runs IN ('all', run.status))
+              AND run.id < COALESCE((SELECT MIN(later.plan_id) FROM plan_run AS later
+                                     WHERE later.key = plan_run.key AND later.plan_id > plan.id), '~')),  -- after all ids
+           (SELECT MIN(run.id) FROM run
+            WHERE run.key = plan_run.key AND run.id > plan.id
+              AND run.id < COALESCE((SELECT MIN(later.plan_id)
+                                     FROM plan_run AS later JOIN plan AS anew ON anew.id = later.plan_id
+                                     WHERE later.key = plan_run.key AND later.plan_id > plan.id
+                                       AND anew.older_runs = 'none'), '~'))
        ) AS run_id
-FROM plan_run;
+FROM plan_run JOIN plan ON plan.id = plan_run.plan_id;
 
 -- Ranks train side by side: their images add up, and the slowest of them sets the time.
 CREATE VIEW merged_block AS

@@ -50,7 +50,8 @@ class Store:
         with self.transaction() as index:
             insert_run(index, folder)
 
-    def save_plan(self, plan: Plan, command: str, older_runs: str = "all") -> None:
+    def save_plan(self, plan: Plan, command: str, older_runs: str = "all") -> str:
+        """Keep what is to be measured; return the plan's id."""
         skips = {skip.cell: skip.reason for skip in plan.skips}
         record = PlanRecord(
             id=new_id(),
@@ -67,6 +68,7 @@ class Store:
             path.parent.mkdir(exist_ok=True)
             write_json(path, record)
             insert_plan(index, record)
+        return record.id
 
     def done(self, *, count_failed: bool) -> set[str]:
         """Keys of the runs that need no repetition."""

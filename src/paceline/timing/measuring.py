@@ -21,7 +21,7 @@ from paceline.launchers import INHERITED
 from paceline.machine import Machine
 from paceline.outcome import OUT_OF_MEMORY, Outcome, end_of_log, one_line, out_of_memory_kills, signal_name
 from paceline.plan import Plan, Run
-from paceline.records import SECRET, RunRecord
+from paceline.records import OUTCOME_FILE, SECRET, RunRecord
 from paceline.store import Store, new_id
 from paceline.suite import Suite
 from paceline.timing import command_line as words
@@ -146,7 +146,7 @@ def _said(outcome: Outcome) -> str:
 
 def execute(run: Run, bench: Bench, *, keep: bool = True) -> Outcome:
     """Carry one run to the store; its folder is gone again if it is cut off or not to be kept."""
-    kept, kills = False, out_of_memory_kills()
+    kills = out_of_memory_kills()
     folder = bench.store.create_run(_record(run, bench.machine))
     try:
         with CommandProcess(_command(run.cell), folder, run.timeout_seconds, echo=bench.echo) as process:
@@ -155,9 +155,8 @@ def execute(run: Run, bench: Bench, *, keep: bool = True) -> Outcome:
         if keep:
             _save_usage(run, process, report, folder)
             bench.store.finish_run(folder, outcome)
-        kept = keep
     finally:
-        if not kept:
+        if not (folder / OUTCOME_FILE).exists():
             shutil.rmtree(folder, ignore_errors=True)
     return outcome
 
