@@ -7,6 +7,7 @@ import msgspec
 from paceline.metrics import Row
 from paceline.resources import Noise
 from paceline.stats import Estimate
+from paceline.timing.rows import CommandRow
 
 
 def made_row(**changes: object) -> Row:
@@ -73,3 +74,17 @@ def made_row(**changes: object) -> Row:
         log_end=None,
     )
     return msgspec.structs.replace(row, **changes)
+
+
+COMMAND = CommandRow(
+    line="python train.py -e 1",
+    folder="/work",
+    real_seconds=Estimate(20.6, 20.0, 21.0),
+    user_seconds=17.0,
+    system_seconds=3.3,
+    times_sampled=False,
+    largest_process_mib=None,
+    left_behind=0,
+    readings={},
+    missing=(),
+)

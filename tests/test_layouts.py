@@ -10,8 +10,7 @@ from paceline.report import grids
 from paceline.report.layouts import LAYOUTS, Grid, by_source, long, matrix, transposed
 from paceline.report.reproducing import command_line
 from paceline.stats import Estimate
-from paceline.timing.rows import CommandRow
-from tests.made_rows import made_row
+from tests.made_rows import COMMAND, made_row
 
 ONE = made_row(utilisation=((0.02, 0.9, 0.99),), test_accuracy=Estimate(0.71, 0.70, 0.72))
 TWO = made_row(
@@ -113,22 +112,10 @@ def test_failed_cell_has_its_command_cause_and_log() -> None:
 
 
 def test_block_of_a_command_is_what_was_typed() -> None:
-    line = CommandRow(
-        line="python train.py -e 1",
-        folder="/work",
-        real_seconds=Estimate(20.6, 20.0, 21.0),
-        user_seconds=17.0,
-        system_seconds=3.3,
-        times_sampled=False,
-        largest_process_mib=None,
-        left_behind=0,
-        readings={},
-        missing=(),
-    )
-    time, memory = matrix([made_row(framework="mine", command=line, seconds=20.6, images_per_second=None)])
+    time, memory = matrix([made_row(framework="mine", command=COMMAND, seconds=20.6, images_per_second=None)])
     assert time.notes == ("95 % intervals of real seconds are 5% of the value wide in the middle and 5% at most",)
     assert memory.blocks[:3] == ("mine (1xcpu)", "  $ python train.py -e 1", "  real 20.6 s, user 17.0 s, sys 3.30 s")
-    (listed,) = long([made_row(framework="mine", framework_version=None, command=line)])
+    (listed,) = long([made_row(framework="mine", framework_version=None, command=COMMAND)])
     assert listed.lines[1][:2] == ("1", "mine")
     assert listed.notes[0] == "infrastructure 1: AMD EPYC, 2 cores, 24 GiB, Linux 6.1"
 

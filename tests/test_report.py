@@ -17,6 +17,7 @@ from paceline.report.layouts import LAYOUTS
 from paceline.report.remarks import remarks
 from paceline.report.render import as_csv, as_json, markdown, text
 from paceline.stats import Estimate
+from tests.made_rows import COMMAND
 from tests.made_rows import made_row as made
 
 FAILED = made(
@@ -236,6 +237,14 @@ def test_many_noisy_rows_have_one_remark() -> None:
     assert said.startswith(
         "f0 1xcpu, f1 1xcpu, f2 1xcpu, f3 1xcpu, f4 1xcpu, f5 1xcpu are noisy: 95 % intervals of 20 to 20 %"
     )
+    single = made(framework="f6", status="noisy", reason="a single run", images_per_second=Estimate(100.0))
+    assert remarks([*rows, single]) == [said, "f6 1xcpu is noisy: a single run"]
+
+
+def test_many_noisy_commands_are_judged_by_their_seconds() -> None:
+    command = msgspec.structs.replace(COMMAND, real_seconds=Estimate(10.0, 8.0, 12.0))
+    (said,) = remarks([noisy(framework=f"f{number}", command=command) for number in range(6)])
+    assert "are noisy: 95 % intervals of 40 to 40 % of the median" in said
 
 
 def test_unlike_shares_are_told_with_their_own_numbers() -> None:

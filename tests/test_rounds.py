@@ -43,10 +43,16 @@ def test_round_is_all_that_is_measured_of_it_and_measured_again_when_asked(store
     plan, plan_id = planned(store, repeats=2)
     for run in plan.runs:
         measure(store, f"renewed-{run.repeat}", run, 20.0 + run.repeat)
-    saved: dict[str, Plan] = {}
-    new_id, added = next(further_rounds(plan, plan_id, store, lambda wider: saved.setdefault("new", wider) and "new"))
+    saved: list[Plan] = []
+
+    def save(wider: Plan) -> str:
+        saved.append(wider)
+        return "new"
+
+    new_id, added = next(further_rounds(plan, plan_id, store, save))
+    assert new_id == "new"
     assert [run.repeat for run in added.runs] == [2]
-    assert [run.repeat for run in saved[new_id].runs] == [0, 1, 2]  # its table has all of them
+    assert [run.repeat for run in saved[0].runs] == [0, 1, 2]  # its table has all of them
     assert pending(added, store, "none") == list(added.runs)
     assert pending(added, store, "all") == []
 

@@ -79,8 +79,9 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
     with alone():
         plan_id = save(plan, older_runs=done)
         measure(plan, store, done)
-        for plan_id, added in further_rounds(plan, plan_id, store, save):
+        for wider_id, added in further_rounds(plan, plan_id, store, save):
             measure(added, store, done)
+            plan_id = wider_id
     return show_measured(folder, plan_id)
 
 

@@ -96,6 +96,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib_of_runs: tuple[float, ...] = ()  # peak minus idle, all devices together
     test_accuracy_of_runs: tuple[float, ...] = ()
 
+    @property
+    def judged(self) -> Estimate | None:
+        """By how sure this is, the cell is ok or noisy."""
+        return self.command.real_seconds if self.command else self.images_per_second
+
 
 def table_rows(
     store: Store, filters: Mapping[str, str | None], target: float | None = None, *, everything: bool = False

@@ -49,10 +49,9 @@ def noise(runs: Runs) -> Noise:
 
 def unrest(speed: Estimate, widest: float, seen: Noise) -> str:
     """How unsure a noisy cell is, and what was seen beside it that may have made it so."""
-    if speed.low is None or speed.high is None:
+    if speed.width is None:
         return f"a single run has no 95 % interval ({100 * widest:g} % of the median is the limit)"
-    width = (speed.high - speed.low) / speed.median
-    limit = f"its 95 % interval is {100 * width:.0f} % of the median ({100 * widest:g} % is the limit)"
+    limit = f"its 95 % interval is {100 * speed.width:.0f} % of the median ({100 * widest:g} % is the limit)"
     causes = [
         "" if seen.other is None else f"other programs took {100 * seen.other:.1f} % of its cores",
         "" if seen.stolen is None else f"{100 * seen.stolen:.1f} % was stolen",

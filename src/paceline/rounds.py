@@ -13,13 +13,11 @@ from paceline.plan import Plan, another_round
 from paceline.store import Store
 
 
-def further_rounds(
-    plan: Plan, plan_id: str, store: Store, save: Callable[[Plan], str]
-) -> Iterator[tuple[str, Plan]]:
+def further_rounds(plan: Plan, plan_id: str, store: Store, save: Callable[[Plan], str]) -> Iterator[tuple[str, Plan]]:
     """The runs of one round after the other, as plans; they end when no cell is noisy or the time is over.
 
-    What is saved, and named by its id, are plans with all rounds so far. A round that has begun is finished: else its last cells would have
-    fewer runs than its first.
+    What is saved, and named by its id, are plans with all rounds so far. A round that has begun is finished: else its
+    last cells would have fewer runs than its first.
     """
     if plan.suite.interval_target is None:
         return

@@ -25,6 +25,11 @@ class Estimate(msgspec.Struct, frozen=True):
     low: float | None = None
     high: float | None = None
 
+    @property
+    def width(self) -> float | None:
+        """Of the interval, as a part of the median; None where there is none."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / self.median
+
     def wider_than(self, part: float) -> bool:
         """Whether the interval is wider than this part of the median."""
         return self.low is not None and self.high is not None and self.high - self.low > part * self.median

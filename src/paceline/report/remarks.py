@@ -39,13 +39,18 @@ def remarks(rows: Iterable[Row], *, memory: bool = True) -> list[str]:
 
 def _alike_if_many_are_noisy(rows: list[Row]) -> list[Row]:
     """With one reason for all of them, so that they become one sentence: the table itself must stay in sight."""
-    noisy = [row.images_per_second for row in rows if row.status == "noisy"]
-    widths = [100 * (speed.high - speed.low) / speed.median for speed in noisy if speed and speed.low and speed.high]
+    noisy = [_noisy_width(row) for row in rows]
+    widths = [100 * width for width in noisy if width]
     if len(widths) <= MOST_NOISY:
         return rows
     wide = f"95 % intervals of {min(widths):.0f} to {max(widths):.0f} % of the median"
     reason = f"{wide}; paceline show --format json has what was seen beside each"
-    return [replace(row, reason=reason) if row.status == "noisy" else row for row in rows]
+    return [replace(row, reason=reason) if width else row for row, width in zip(rows, noisy, strict=True)]
+
+
+def _noisy_width(row: Row) -> float | None:
+    """Of the interval that made the row noisy; a single run has none."""
+    return row.judged.width if row.status == "noisy" and row.judged else None
 
 
 def _names(rows: list[Row]) -> list[Name]:

@@ -47,13 +47,10 @@ def speed(row: Row | None) -> str:
 def sureness(rows: Sequence[Row]) -> list[str]:
     """How sure the numbers are, where there are any: most shapes have no room for an interval at each."""
     what = "real seconds" if any(row.command for row in rows) else "images/s"
-    found = [row.command.real_seconds if row.command else row.images_per_second for row in rows]
-    values = [value for value in found if value]
+    values = [row.judged for row in rows if row.judged]
     if not values:
         return []
-    widths = sorted(
-        (value.high - value.low) / value.median for value in values if value.low is not None and value.high is not None
-    )
+    widths = sorted(value.width for value in values if value.width is not None)
     if not widths:
         return ["one run each: how sure these numbers are is not known; more repeats tell"]
     middle = widths[len(widths) // 2]
