@@ -235,7 +235,7 @@ def test_trouble_that_passed_explains_nothing(tmp_path: Path, monkeypatch: pytes
     looks = itertools.chain(["stopped"], itertools.repeat("alive"))
     monkeypatch.setattr("paceline.processes.state", lambda pid: next(looks))
     write(event_file(tmp_path, 0), entered("train", pid=FIRST))
-    with Worker(sleeping(tmp_path, seconds=1.5), tmp_path, 1, 60.0) as worker:
+    with Worker(sleeping(tmp_path, seconds=4.0), tmp_path, 1, 60.0) as worker:
         list(worker.follow())
     assert (worker.ending.reason, worker.ending.detail) == ("exited", "")
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from paceline.metrics import table_rows
 from paceline.report.layouts import matrix
 from paceline.report.render import text
 from paceline.store import Store
+from paceline.web.comparing import selections
+from paceline.web.details import of_runs
 from tests.bundles.made import elsewhere, filled, of_machine, save
 from tests.made_machines import machine
-from tests.made_runs import CELL, on_devices, save_plan
+from tests.made_runs import CELL, on_devices, record, save_plan, save_run, trained
 
 
 @pytest.fixture
@@ -42,3 +45,17 @@ def test_machines_are_named_and_never_share_a_table(store: Store) -> None:
 
 def test_one_machine_is_not_named(store: Store) -> None:
     assert "machine " not in text(table_rows(store, {}), 200).splitlines()[0]
+
+
+def test_run_keeps_the_kernel_it_ran_on_when_the_machine_has_a_newer_one(tmp_path: Path) -> None:
+    store, updated = Store(tmp_path / "results"), msgspec.structs.replace(machine(), system="Linux 6.12.0")
+    assert updated.id == machine().id
+    save_plan(store, {CELL: ["old"], on_devices(2): ["new"]})
+    save_run(store, record("run-a", "old"), [trained(100, 1.0)])
+    newer = msgspec.structs.replace(record("run-b", "new", on_devices(2)), machine=updated)
+    save_run(store, newer, [trained(100, 1.0)] * 2)
+    described = [machine().description, updated.description]
+    assert [row.machine_description for row in table_rows(store, {})] == described
+    known = of_runs(store, ["run-a", "run-b"])
+    assert [known.setups[run.setup or 0].machine for run in known.runs] == described
+    assert dict(selections(store))[f"machine:{machine().id}"] == updated.description

@@ -55,13 +55,14 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     for file in files:
         file.read_on()
     index.execute(
-        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             run.id,
             run.key,
             cell_id(run.cell),
             run.repeat,
             run.machine.id,
+            run.machine.description,
             run.framework_version,
             run.fingerprint,
             run.worker_code,
@@ -75,7 +76,6 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
             outcome.log_end,
         ),
     )
-    index.execute("INSERT OR REPLACE INTO machine VALUES (?, ?)", (run.machine.id, run.machine.description))
     if run.cell.command:
         insert_usage(index, run, folder)
         return

@@ -14,13 +14,11 @@ MOST_VALUES = 10_000  # in one question; SQLite allows 32,766
 
 # `{}` is the list of runs. It is written out, because only then SQLite looks at these runs alone inside of a view.
 RUN = """
-SELECT run.*, machine.description AS machine_description,
-       noise.load, noise.other, noise.stolen, noise.lowest_mhz, noise.highest_mhz,
+SELECT run.*, noise.load, noise.other, noise.stolen, noise.lowest_mhz, noise.highest_mhz,
        command.user_seconds, command.system_seconds, command.times_sampled, command.largest_process_bytes,
        command.left_behind, told_train.value AS train_accuracy, told_test.value AS test_accuracy,
        (SELECT json_group_object(name, value) FROM reading WHERE reading.run_id = run.id) AS readings
 FROM run
-LEFT JOIN machine ON machine.id = run.machine
 LEFT JOIN noise ON noise.run_id = run.id
 LEFT JOIN command ON command.run_id = run.id
 LEFT JOIN reading AS told_train ON told_train.run_id = run.id AND told_train.name = 'training accuracy'

@@ -32,7 +32,8 @@ CREATE TABLE run (
     key           TEXT NOT NULL, -- the same for runs that measured the same thing
     cell          TEXT NOT NULL,
     repeat        INTEGER NOT NULL,
-    machine       TEXT NOT NULL,
+    machine       TEXT NOT NULL, -- its id, the same after an update of its kernel or driver
+    machine_description TEXT NOT NULL, -- with kernel and driver as they were
     framework_version TEXT NOT NULL,
     fingerprint   TEXT NOT NULL, -- of the framework's environment
     worker_code   TEXT NOT NULL, -- hash of what measured it
@@ -47,11 +48,6 @@ CREATE TABLE run (
 );
 CREATE INDEX run_key ON run(key, id);
 CREATE INDEX run_cell ON run(cell);
-
-CREATE TABLE machine (
-    id          TEXT PRIMARY KEY,
-    description TEXT NOT NULL
-);
 
 CREATE TABLE block (             -- some steps, from idle devices to idle devices
     run_id            TEXT NOT NULL REFERENCES run(id),

@@ -50,13 +50,13 @@ def answers(rows: Sequence[Row], times: Times, target: float | None) -> list[Ans
     """Of one table; machines are not mixed, and commands are not ranked."""
     if any(row.command for row in rows):
         return []
-    machines: dict[tuple[str | None, str | None], list[Row]] = {}
+    machines: dict[str | None, list[Row]] = {}
     for row in rows:
         if row.repeats and row.status != "failed" and not row.slow:
-            machines.setdefault((row.machine_description, row.machine), []).append(row)
+            machines.setdefault(row.machine, []).append(row)
     answered = [
-        (description or name or "", list(_of_machine(group, times, target)))
-        for (description, name), group in machines.items()
+        (group[0].machine_description or name or "", list(_of_machine(group, times, target)))
+        for name, group in machines.items()
     ]
     if len(machines) == 1:
         return answered[0][1]

@@ -66,7 +66,9 @@ def selections(store: Store) -> list[tuple[str, str]]:
     """What can be compared, newest first, each with words about it."""
     plans = store.query("SELECT id, suite FROM plan ORDER BY id DESC LIMIT ?", MOST_PLANS)
     suites = store.query("SELECT suite, MAX(id) AS id FROM plan GROUP BY suite ORDER BY id DESC")
-    machines = store.query("SELECT id, description FROM machine")
+    machines = store.query(  # as the newest run found each
+        "SELECT machine AS id, machine_description AS description, MAX(id) FROM run GROUP BY machine"
+    )
     days = store.query("SELECT DISTINCT date(started, 'unixepoch') AS day FROM run ORDER BY day DESC")
     versions = store.query(
         "SELECT DISTINCT json_extract(cell, '$.framework') AS framework, framework_version AS version FROM run"

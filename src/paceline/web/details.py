@@ -74,8 +74,6 @@ class Runs(msgspec.Struct, frozen=True):
 
 class _Machine(msgspec.Struct):
     host: str
-    system: str
-    processor: str
 
 
 class _Record(msgspec.Struct):
@@ -135,7 +133,6 @@ def of_runs(store: Store, ids: Sequence[str]) -> Runs:
     """In the order of their ids, which is that of time."""
     chosen = json.dumps(list(ids))
     shared, blocks = _Shared(), _blocks(store, chosen)
-    machines = {row["id"]: row["description"] for row in store.query("SELECT * FROM machine")}
     runs = []
     for row in store.query(RUNS, chosen):
         folder = f"{store.folder}/{RUN_FOLDER}/{row['id']}"  # text, since joining thousands of paths takes its time
@@ -145,7 +142,7 @@ def of_runs(store: Store, ids: Sequence[str]) -> Runs:
             seed=row["seed"] + row["repeat"],
             started=int(row["started"]),
             seconds=round(row["seconds"], 2),
-            setup=shared.setup(folder, row["id"], machines.get(row["machine"], row["machine"])),
+            setup=shared.setup(folder, row["id"], row["machine_description"]),
             status=row["status"],
             cause=shown(f"{row['kind']} in {row['phase']}: {row['message']}") if failed else "",
             blocks=blocks.get(row["id"], {}),

@@ -46,10 +46,9 @@ GROUP BY shown.id ORDER BY shown.id DESC
 CHOSEN = " AND ".join(f"(:{name} IS NULL OR json_extract(run.cell, '$.{name}') = :{name})" for name in FILTERS)
 RUNS = f"""
 SELECT run.id, run.cell, run.repeat, run.status, run.started, run.seconds, run.kind, run.phase, run.message,
-       run.framework_version, machine.description AS machine, training.images_per_second
+       run.framework_version, run.machine_description AS machine, training.images_per_second
 FROM (SELECT * FROM run WHERE {CHOSEN} AND (:status IS NULL OR run.status = :status)
       ORDER BY id DESC LIMIT :limit OFFSET :offset) AS run
-LEFT JOIN machine ON machine.id = run.machine
 LEFT JOIN training ON training.run_id = run.id
 ORDER BY run.id DESC
 """  # noqa: S608 - made of our own names
