@@ -89,6 +89,10 @@ def of_certificate(**changes: Any) -> Callable[[Files], Files]:
     return apply
 
 
+def another_rank(files: Files) -> Files:
+    return {**files, f"runs/{FIRST}/events-1.jsonl": files[f"runs/{FIRST}/events-0.jsonl"]}
+
+
 EMPTY_BLOCK = (
     b'{"event":"block","time":0,"phase":"train","steps":0,"images":1,"seconds":1,"processor_seconds":1,"losses":[]}'
 )
@@ -132,6 +136,7 @@ def nested(depth: int) -> list[Any]:
         (of_run("job.json", lambda job: job.update(seed="x")), f"{FIRST}/job.json: Expected int, got str"),
         (without(f"runs/{FIRST}/outcome.json"), f"run {FIRST} has no outcome.json"),
         (without(f"runs/{FIRST}/events-0.jsonl"), f"run {FIRST} is ok, but has no events"),
+        (another_rank, f"run {FIRST} has events of 2 ranks, but 1xcpu has fewer devices"),
         (added_event(b"__import__('os')"), "events-0.jsonl has a line that is no event: b\"__import__('os')\""),
         (added_event(EMPTY_BLOCK), "its results cannot be shown: ZeroDivisionError"),
         (lambda files: {**files, f"runs/{FIRST}/monitor.jsonl": b"{}\n"}, f"{FIRST}/monitor.jsonl: Object missing"),
@@ -176,9 +181,11 @@ def test_refused_bundle_makes_no_store(bundle: Path, tmp_path: Path) -> None:
         lambda name: of_run("run.json", lambda run: run["machine"].update(host=name)),
         lambda name: of_run("run.json", lambda run: run["machine"].update(processor=name)),
         lambda name: of_run("run.json", lambda run: run["cell"].update(workload=name)),
+        lambda name: of_run("run.json", lambda run: run["cell"].update(data=name)),
+        lambda name: of_run("run.json", lambda run: run.update(framework_version=name)),
         lambda name: of_certificate(workload=name),
     ],
-    ids=["suite", "framework", "host", "description", "workload", "verdict"],
+    ids=["suite", "framework", "host", "description", "workload", "data", "version", "verdict"],
 )
 def test_name_that_is_not_read_as_it_is_written_is_refused(
     bundle: Path, target: Store, change: Callable[[str], Callable[[Files], Files]], letter: str

@@ -65,6 +65,13 @@ def test_measured_command_moves_with_what_it_printed(tmp_path: Path) -> None:
     assert target.query("SELECT value FROM reading")[0]["value"] == 100.0
 
 
+def test_secret_of_another_command_of_the_plan_is_named(tmp_path: Path) -> None:
+    store = Store(tmp_path / "source")
+    timed(store, ExternalCommand(arguments=("a.py",), folder="/home/me", metrics=()))
+    save_plan(store, {CELL: ["never-run"]}, suite="time", command="paceline time -- a.py --- b.py --api-key K")
+    assert export_bundle(store, ALL, tmp_path / "bundle.zip").doubtful == ("--api-key",)
+
+
 @pytest.mark.parametrize(
     ("words", "doubtful"),
     [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.bundles import archive
+from paceline.bundles import archive, manifest
 from paceline.bundles.manifest import MANIFEST_FILE
 from paceline.bundles.selecting import Choice
 from paceline.bundles.writing import export_bundle
@@ -112,6 +112,16 @@ def test_bundle_beyond_a_limit_is_refused(
 ) -> None:
     monkeypatch.setattr(archive, limit, value)
     refused(bundle, target, reason)
+
+
+def test_run_with_more_events_than_can_be_read_is_neither_taken_nor_exported(
+    bundle: Path, source: Store, target: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest, "EVENTS_BYTES", 10)
+    refused(bundle, target, "bytes of events, more than the 10 that a bundle takes")
+    with pytest.raises(UserError, match="bytes of events, more than the 10"):
+        export_bundle(source, Choice(everything=True), tmp_path / "out.zip")
+    assert not (tmp_path / "out.zip").exists()
 
 
 def understate(bundle: Path, name: str, by: int) -> None:

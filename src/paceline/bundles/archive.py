@@ -23,6 +23,7 @@ from paceline.bundles.manifest import (
     BundleError,
     Entry,
     Manifest,
+    check_events,
     decode_versioned,
     most_bytes,
 )
@@ -147,6 +148,7 @@ def _check_list(manifest: Manifest, members: Members) -> None:
             raise BundleError(f"{name} has {packed[name]:,} bytes, not {size:,} as its list says")
     if sum(listed.values()) > TOTAL_BYTES:
         raise BundleError(f"its files have more than {TOTAL_BYTES:,} bytes together")
+    check_events(listed)
 
 
 def _check_room(manifest: Manifest, into: Path) -> None:

@@ -78,7 +78,7 @@ def check_run(folder: Path) -> RunRecord:
         raise BundleError(f"run {name} {reason}")
     _check_texts(run, f"{name}/{RUN_FILE}")
     _check_texts(msgspec.structs.replace(outcome, log_end=None), f"{name}/{OUTCOME_FILE}")  # that is shown escaped
-    _check_names((run.machine.host, run.machine.description), f"run {name}")
+    _check_names((run.machine.host, run.machine.description, run.framework_version), f"run {name}")
     _check_cell(run.cell, f"run {name}")
     (_check_command if run.cell.command else _check_training)(run, outcome, folder)
     _check_samples(folder)
@@ -141,7 +141,8 @@ def _check_names(names: Iterable[str], where: str) -> None:
 
 
 def _check_cell(cell: Cell, where: str) -> None:
-    _check_names((cell.workload, cell.framework), where)
+    settings = msgspec.to_builtins(msgspec.structs.replace(cell, command=None))  # a command may be a whole script
+    _check_names(_strings(settings), where)
     devices = _device_set(cell.devices, where)
     if len(cell.cores) != devices.count or not all(cell.cores):
         raise BundleError(f"{where}: {cell.devices} has cores for {len(cell.cores)} devices")
@@ -165,6 +166,8 @@ def _check_training(run: RunRecord, outcome: Outcome, folder: Path) -> None:
     if told != (*cells, seed) or sum(job.shares) != cell.batch_size:
         raise BundleError(f"run {folder.name} had another job than its cell says")
     files = [EventFile(path) for path in folder.glob("events-*.jsonl")]
+    if len(files) > cell.device_set.count:
+        raise BundleError(f"run {folder.name} has events of {len(files)} ranks, but {cell.devices} has fewer devices")
     for file in files:
         file.read_on()
         if outcome.status == "ok" and file.rubbish:

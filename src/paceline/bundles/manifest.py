@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import TypeVar
 
@@ -21,6 +23,7 @@ FILE_BYTES = {
     ".jsonl": 2**26,  # 64 MiB are the samples of two days on four cores, or of six hours on 64
     ".json": 2**22,  # the largest job has 30 kB, a plan about 1 kB for each cell
 }
+EVENTS_BYTES = 2**27  # of all ranks of a run, which are read together: 16 of them with 400,000 steps each
 TOTAL_BYTES = 2**32  # 5,000 runs have about 100 MB, and logs may be long
 FILES = 200_000  # 5,000 runs of 16 ranks have 110,000
 MANIFEST_BYTES = 2**26  # so many entries of 150 bytes each, twice over
@@ -62,6 +65,19 @@ class Versioned(msgspec.Struct, frozen=True):
 def most_bytes(name: str) -> int:
     """How large a file of this name may be."""
     return FILE_BYTES[PurePosixPath(name).suffix]
+
+
+def check_events(sizes: Mapping[str, int]) -> None:
+    """That no run has more events than can be read, by the names of all files and their sizes."""
+    of_runs: Counter[str] = Counter()
+    for name, size in sizes.items():
+        _, run, file = [*name.split("/"), ""][:3]
+        of_runs[run] += size if file.startswith("events-") else 0
+    for run, size in of_runs.items():
+        if size > EVENTS_BYTES:
+            raise BundleError(
+                f"run {run} has {size:,} bytes of events, more than the {EVENTS_BYTES:,} that a bundle takes"
+            )
 
 
 def entry(name: str, content: bytes) -> Entry:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +22,7 @@ from paceline.bundles.manifest import (
     BundleError,
     Entry,
     Manifest,
+    check_events,
     digest,
     entry,
     most_bytes,
@@ -28,7 +30,7 @@ from paceline.bundles.manifest import (
 from paceline.bundles.selecting import Choice, Selection, proofs, select
 from paceline.errors import UserError
 from paceline.machine import Machine
-from paceline.records import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, SECRET, RunRecord
+from paceline.records import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, SECRET, PlanRecord, RunRecord
 from paceline.secrecy import doubtful_names
 from paceline.store import Store
 from paceline.whole_files import check_place, replacing
@@ -51,9 +53,8 @@ def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
     """Check everything as if it came from elsewhere, then write it whole or not at all."""
     check_place(path, "bundle.zip")
     selection = select(store, choice)
-    runs = _checked(selection)
+    runs, plans = _checked(selection)
     proven = proofs(store, runs)
-    words = [word for run in runs if run.cell.command for word in run.cell.command.arguments]
     with replacing(path) as scratch:
         manifest = _write(scratch, _files(selection, proven))
         written = scratch.stat().st_size
@@ -64,11 +65,25 @@ def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
         machines=tuple({run.machine.id: run.machine for run in runs}.values()),
         bytes=written,
         digest=digest(manifest),
-        doubtful=tuple(doubtful_names(words)),
+        doubtful=tuple(doubtful_names(_words(runs, plans))),
     )
 
 
-def _checked(selection: Selection) -> list[RunRecord]:
+def _words(runs: Iterable[RunRecord], plans: Iterable[PlanRecord]) -> list[str]:
+    """All that was typed and goes with them: a plan has the commands of its other cells, too."""
+    cells = [*(run.cell for run in runs), *(cell for plan in plans for cell in plan.cells)]
+    given = [word for cell in cells if cell.command for word in cell.command.arguments]
+    return [*given, *(word for plan in plans for word in _typed(plan.command))]
+
+
+def _typed(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:  # of an older version, or by another hand
+        return line.split()
+
+
+def _checked(selection: Selection) -> tuple[list[RunRecord], list[PlanRecord]]:
     """What `import` would refuse is refused here, where it can be put right."""
     try:
         with refusing_unfit("its records cannot be read"):
@@ -84,7 +99,7 @@ def _checked(selection: Selection) -> list[RunRecord]:
                 f"Run {run.id} has kept the variable {name}, which may be a secret; "
                 "take it out of the run's run.json to export the run."
             )
-    return runs
+    return runs, plans
 
 
 def _check_names(selection: Selection) -> None:
@@ -134,6 +149,7 @@ def _write(path: Path, files: Iterator[tuple[str, bytes]]) -> bytes:
                 raise UserError(
                     f"These results have more than {TOTAL_BYTES:,} bytes or {FILES:,} files; export them in parts."
                 )
+        check_events({entry.name: entry.bytes for entry in entries})
         manifest = Manifest(paceline_version=version("paceline"), files=tuple(entries))
         listed = msgspec.json.format(msgspec.json.encode(manifest))
         archive.add(bundle, MANIFEST_FILE, listed)
