@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from tests.command_line import CommandLine
 
 hypothesis.settings.register_profile("shared machine", deadline=None)  # a slow moment is no failure
 hypothesis.settings.load_profile("shared machine")
+# A shell's background jobs ignore Ctrl-C, and so would all that they start: tests interrupt programs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
