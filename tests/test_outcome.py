@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paceline.events import AnyEvent, EventFile
-from paceline.outcome import Outcome, judge
+from paceline.outcome import Outcome, cause_of, judge, shortened
 from paceline.worker import LOG_FILE, Ending
 from tests.made_events import block, entered, failed, finished, written
 
@@ -33,6 +33,14 @@ def cause(
     found = outcome(files, ending, memory_ran_out=memory_ran_out)
     assert found.status == "failed"
     return found.phase, found.kind, found.message
+
+
+def test_cause_names_kind_phase_and_message() -> None:
+    assert cause_of("crash", "train", "killed by SIGSEGV") == "crash in train: killed by SIGSEGV"
+
+
+def test_text_that_is_cut_is_no_longer_than_allowed_and_says_so() -> None:
+    assert (shortened("abc", 3), shortened("abcd", 3)) == ("abc", "ab…")
 
 
 def test_run_that_finished_is_ok(tmp_path: Path) -> None:

@@ -188,6 +188,14 @@ def test_what_runs_share_is_kept_once(store: Store, rows: list[Row]) -> None:
     assert (first.blocks["train"].count, first.blocks["train"].seconds) == (2, "1 1")
 
 
+def test_line_of_a_log_that_is_cut_says_so(tmp_path: Path) -> None:
+    store = made_store(tmp_path)
+    run = table_rows(store, {"framework": "torch"})[0].runs[0]
+    (tmp_path / "runs" / run / "log.txt").write_text(f"{'a' * 300}\n{'b' * 301}\n")
+    (found,) = of_runs(store, [run]).runs
+    assert found.log == f"{'a' * 300}\n{'b' * 299}…"
+
+
 def test_run_whose_folder_is_gone_is_still_listed(tmp_path: Path) -> None:
     store = made_store(tmp_path)
     run = table_rows(store, {"framework": "torch"})[0].runs[0]

@@ -21,7 +21,7 @@ from paceline.display import Progress
 from paceline.errors import UserError
 from paceline.lost_time import LostTime, Times, lost_time
 from paceline.machine import Machine, this_machine
-from paceline.outcome import Outcome
+from paceline.outcome import Outcome, cause_of
 from paceline.plan import Plan, Run, make_plan, reason_to_skip, run_key
 from paceline.runner import Tools, alone, measured_shares
 from paceline.shares import EQUAL, MEASURED, told_shares
@@ -189,7 +189,7 @@ def _failures(twins: Twins, found: list[dict[Cell, sqlite3.Row | None]]) -> Iter
     for cell in twins.cells():
         rows = [row for rows in found if (row := rows[cell]) and row["status"] != "ok"]
         for row in rows[:1]:
-            why = f"{row['kind']} in {row['phase']}: {row['message']} (paceline log {row['id']})"
+            why = f"{cause_of(row['kind'], row['phase'], row['message'])} (paceline log {row['id']})"
             yield f"the twin {names[cell]!r} failed in round {row['repeat'] + 1}: {why}"
 
 

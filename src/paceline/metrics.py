@@ -16,6 +16,7 @@ from paceline.cell import Cell
 from paceline.cost import Cost
 from paceline.errors import UserError
 from paceline.measured import OF_PLANS, Measured, newest_plans, select
+from paceline.outcome import cause_of
 from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
 from paceline.scaling import Bases
@@ -265,7 +266,7 @@ def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
     if failed:
         first = failed[0]
         which = "" if len(failed) == planned.wanted else f"{len(failed)} of {planned.wanted} runs: "
-        return "failed", f"{which}{first['kind']} in {first['phase']}: {first['message']}"
+        return "failed", f"{which}{cause_of(first['kind'], first['phase'], first['message'])}"
     if len(one.runs) < planned.wanted:
         goes_on = "starts over" if planned.anew else "goes on"
         more = "" if one.cell.command else f"; the same command {goes_on}"

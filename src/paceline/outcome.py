@@ -33,6 +33,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float  # wall time of the whole run, start-up included
 
 
+def cause_of(kind: str | None, phase: str, message: str | None) -> str:
+    """Why a run failed, in the words of every list and table."""
+    return f"{kind} in {phase}: {message}"
+
+
 def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, memory_ran_out: bool) -> Outcome:
     """The first cause that explains the ending."""
     found = _failure(files, _with_blame(ending, log), memory_ran_out)
@@ -128,8 +133,12 @@ def printable(text: str) -> str:
 
 def one_line(text: str) -> str:
     """What a program printed must not steer the reader's terminal."""
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= 300 else line[:299] + "…"
+    return shortened(printable(" ".join(text.split())), 300)
+
+
+def shortened(text: str, most_letters: int) -> str:
+    """What is cut says so."""
+    return text if len(text) <= most_letters else text[: most_letters - 1] + "…"
 
 
 def _how_it_went(ending: Ending) -> str:

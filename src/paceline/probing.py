@@ -15,7 +15,7 @@ from paceline import environments
 from paceline.environments import Environment, Say
 from paceline.frameworks import Contestant, find
 from paceline.launchers import commands
-from paceline.outcome import Outcome, judge
+from paceline.outcome import Outcome, cause_of, judge
 from paceline.worker import LOG_FILE, Worker
 from paceline.worker_code import deploy
 from paceline_worker.protocol import JOB_FILE, Job, arrays_file
@@ -37,7 +37,7 @@ class Probe:
     def failure(self) -> str | None:
         if self.outcome.status == "ok":
             return None
-        return f"{self.outcome.kind} in {self.outcome.phase}: {self.outcome.message}"
+        return cause_of(self.outcome.kind, self.outcome.phase, self.outcome.message)
 
 
 def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = None) -> Probe:

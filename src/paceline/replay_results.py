@@ -15,6 +15,7 @@ from paceline.comparison import judge
 from paceline.display import cell_name
 from paceline.events import Block, EventFile
 from paceline.indexing import read_run
+from paceline.outcome import cause_of
 from paceline.records import RUN_FOLDER, RunRecord
 from paceline.stats import Estimate
 from paceline.store import Store
@@ -111,7 +112,7 @@ def _measured(store: Store, ids: Sequence[str]) -> list[sqlite3.Row]:
 def _failures(rows: Sequence[sqlite3.Row]) -> Iterator[str]:
     for row in rows:
         if row["status"] == "failed":
-            yield f"{row['id']} failed: {row['kind']} in {row['phase']}: {row['message']}"
+            yield f"{row['id']} failed: {cause_of(row['kind'], row['phase'], row['message'])}"
 
 
 def _lines(record: RunRecord, old: Sequence[sqlite3.Row], new: Sequence[sqlite3.Row]) -> Iterator[Line]:

@@ -13,6 +13,7 @@ import msgspec
 
 from paceline.cell import Cell
 from paceline.errors import UserError
+from paceline.outcome import cause_of
 from paceline.store import Store
 
 # The runs of every plan, the newest plan first, but replays last: they take no other's place. A skipped cell has none.
@@ -65,7 +66,7 @@ class CellRuns:
         if not self.failed:
             return None
         many, first = f"{len(self.failed)} of {len(self.runs)} runs failed", self.failed[0]
-        return f"{many}: {first['kind']} in {first['phase']}: {first['message']}"
+        return f"{many}: {cause_of(first['kind'], first['phase'], first['message'])}"
 
     def seen(self, column: str) -> set[str]:
         return {run[column] for run in self.runs.values()}

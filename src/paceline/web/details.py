@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from paceline.outcome import cause_of, shortened
 from paceline.records import RUN_FILE, RUN_FOLDER, SECRET, UNREADABLE
 from paceline.store import Store
 from paceline.web.words import shown
@@ -144,7 +145,7 @@ def of_runs(store: Store, ids: Sequence[str]) -> Runs:
             seconds=round(row["seconds"], 2),
             setup=shared.setup(folder, row["id"], row["machine_description"]),
             status=row["status"],
-            cause=shown(f"{row['kind']} in {row['phase']}: {row['message']}") if failed else "",
+            cause=shown(cause_of(row["kind"], row["phase"], row["message"])) if failed else "",
             blocks=blocks.get(row["id"], {}),
             log=_last_lines(row["log_end"] or "", FAILED_LOG_LINES)
             if failed
@@ -175,4 +176,5 @@ def _end_of_log(log: Path) -> str:
 
 def _last_lines(text: str, count: int) -> str:
     """A program's own words must not steer what shows them."""
-    return "\n".join(shown(line.rstrip().expandtabs()[:LINE_LETTERS]) for line in text.splitlines()[-count:])
+    lines = (line.rstrip().expandtabs() for line in text.splitlines()[-count:])
+    return "\n".join(shown(shortened(line, LINE_LETTERS)) for line in lines)

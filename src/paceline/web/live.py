@@ -17,7 +17,7 @@ from paceline.bundles.reading import IMPORT_FOLDER, ImportRecord
 from paceline.cell import Cell
 from paceline.display import cell_name, duration
 from paceline.home import home
-from paceline.outcome import printable
+from paceline.outcome import cause_of, printable
 from paceline.report.columns import number
 from paceline.shares import MEASURED
 from paceline.store import INDEX_FILE, Store
@@ -106,7 +106,7 @@ class Counts:
 
 def _ended(run: sqlite3.Row) -> Ended:
     failed = run["status"] == "failed"
-    said = f"{run['kind']} in {run['phase']}: {run['message']}" if failed else duration(run["seconds"])
+    said = cause_of(run["kind"], run["phase"], run["message"]) if failed else duration(run["seconds"])
     return Ended(id=run["id"], name=_name(run["cell"]), status=run["status"], said=printable(said))
 
 

@@ -12,7 +12,7 @@ import msgspec
 from paceline.cell import Cell
 from paceline.display import duration
 from paceline.events import AnyEvent, Block, Evaluation, EventFile, Failed, Phase
-from paceline.outcome import Outcome, printable
+from paceline.outcome import Outcome, cause_of, printable
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, SECRET
 from paceline.report.columns import NOTHING, number
 from paceline.store import Store
@@ -68,7 +68,7 @@ def one_run(store: Store, run_id: str) -> OneRun | None:
         id=run_id,
         name=run.name,
         status=status,
-        cause=printable(f"{outcome.kind} in {outcome.phase}: {outcome.message}")
+        cause=printable(cause_of(outcome.kind, outcome.phase, outcome.message))
         if status == "failed" and outcome
         else "",
         when=moment(record.started),

@@ -11,7 +11,7 @@ import msgspec
 
 from paceline.cell import Cell
 from paceline.display import cell_name
-from paceline.outcome import printable
+from paceline.outcome import cause_of, printable
 from paceline.report.grids import markdown as grid_markdown
 from paceline.report.layouts import Grid
 from paceline.report.words import spreadsheet_cell
@@ -43,7 +43,7 @@ def listed_runs(store: Store, chosen: Mapping[str, str | None]) -> list[ListedRu
 
 
 def _listed(row: sqlite3.Row) -> ListedRun:
-    cause = f"{row['kind']} in {row['phase']}: {row['message']}" if row["status"] == "failed" else ""
+    cause = cause_of(row["kind"], row["phase"], row["message"]) if row["status"] == "failed" else ""
     return ListedRun(
         run=row["id"],
         cell=printable(cell_name(msgspec.json.decode(row["cell"], type=Cell))),
