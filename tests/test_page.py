@@ -289,12 +289,12 @@ def test_commands_are_listed_and_not_ranked(tmp_path: Path, monkeypatch: pytest.
         readings={"images/s": 12.0},
         missing=(),
     )
-    row = made_row(workload="command", framework="mine", shares=(), command=command)
+    row = made_row(workload="command", framework="mine", shares=(), runs=(), command=command)
     written = pages.render_report(pages.report_context([row], Store(tmp_path)))
     assert "commands are not ranked" in written
     assert "paceline chart speed --workload command</code>" in written
     assert "python train.py &#39;&lt;b&gt;&#39;" not in written  # only the script shows it, as text
-    assert "python train.py '\\u003cb\\u003e'" in written
+    assert "paceline time --repeats 1 --name mine --devices 1xcpu -- python train.py '\\u003cb\\u003e'" in written
     assert "<td>9.50</td><td>9.00–10.0</td>" in written
 
 

@@ -13,8 +13,10 @@ from paceline.cli.choices import Choices
 from paceline.commands import read_suite
 from paceline.matrix import cells_of
 from paceline.metrics import Row
-from paceline.report.reproducing import command_line
+from paceline.report.reproducing import command_line, once_more
 from paceline.shares import told_shares
+from paceline.timing.command import ExternalCommand
+from paceline.timing.rows import command_row
 from tests.made_machines import machine
 from tests.made_rows import made_row
 
@@ -73,3 +75,26 @@ def test_measured_shares_are_told() -> None:
 
 def test_words_are_quoted_for_a_shell() -> None:
     assert "'a b'" in command_line(made_row(workload="a b"))
+
+
+def timed(*runs: str) -> Row:
+    command = ExternalCommand(arguments=("python", "train it.py", "--lr", "$LR"), folder="/")
+    return made_row(framework="train it.py", devices="2xcpu", runs=runs, command=command_row(command, []))
+
+
+def test_command_that_has_run_is_replayed() -> None:
+    assert once_more(timed("first", "second")) == "paceline replay first --repeats 2"
+
+
+def test_command_that_has_not_run_is_timed() -> None:
+    flags, command = once_more(timed()).split(" -- ")
+    assert shlex.split(flags) == [
+        *("paceline", "time", "--repeats", "1"),
+        *("--name", "train it.py", "--devices", "2xcpu"),
+    ]
+    assert shlex.split(command) == ["python", "train it.py", "--lr", "$LR"]
+
+
+def test_cell_is_measured_as_often_as_it_was() -> None:
+    row = made_row(runs=("first", "second"))
+    assert once_more(row) == f"{command_line(row)} --repeats 2 --again"

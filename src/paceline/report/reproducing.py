@@ -7,6 +7,17 @@ import shlex
 from paceline.metrics import Row
 
 
+def once_more(row: Row) -> str:
+    """As many runs as there are; a command that has run is replayed, which also knows its folder and its metrics."""
+    repeats = ["--repeats", str(len(row.runs) or 1)]
+    if row.command is None:
+        return f"{command_line(row)} {shlex.join(repeats)} --again"
+    if row.runs:
+        return shlex.join(["paceline", "replay", row.runs[0], *repeats])
+    named = ["--name", row.framework, "--devices", row.devices]
+    return f"{shlex.join(['paceline', 'time', *repeats, *named])} -- {row.command.line}"
+
+
 def command_line(row: Row) -> str:
     """`paceline run` with flags that make this one cell on the same machine."""
     flags = {

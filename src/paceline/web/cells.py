@@ -8,7 +8,7 @@ import msgspec
 
 from paceline.metrics import Row
 from paceline.report.columns import where
-from paceline.report.reproducing import command_line
+from paceline.report.reproducing import once_more
 from paceline.store import Store
 from paceline.web.details import RunDetail, Setup, of_runs
 from paceline.web.marks import MARKS, marks_of
@@ -59,7 +59,7 @@ def _cell(row: Row, table: int, places: dict[str, int]) -> CellDetail:
         devices=shown(where(row)),
         table=table,
         marks=tuple(mark.word for mark in marks_of(row)),
-        again=shown(row.command.line if row.command else f"{command_line(row)} --repeats {len(row.runs) or 1} --again"),
+        again=shown(once_more(row)),
         reason=shown(row.reason or ""),
         runs=tuple(places[run] for run in row.runs if run in places),
     )
