@@ -187,6 +187,12 @@ def test_phases_are_stacked_medians_in_their_order() -> None:
     assert "dark: the train phase, with the pauses between its blocks, which images/s leaves out" in subtitle(picture)
 
 
+def test_bar_of_phases_tells_the_seconds_of_each() -> None:
+    (found,) = figures([ONE], COURSE, lambda row: "#there", kinds=("phases",))
+    told = "torch: 12.0 s, 58% of it in the train phase: start 3.00 s, train 7.00 s, evaluate 2.00 s"
+    assert f'aria-label="{told}"' in found.svg
+
+
 def test_batches_of_several_tables_make_one_line() -> None:
     rows = [made_row(batch_size=size, shares=(size,), steps=6400 // size) for size in (32, 64, 128)]
     rows.append(made_row(framework="jax", images_per_second=Estimate(4000.0)))

@@ -78,7 +78,7 @@ def phases(material: Material) -> Drawing | None:
             "cell": name,
             "value": sum(found.values()),
             "said": said[name],
-            **material.linked(rows[name], f"{name}: {said[name]}"),
+            **material.linked(rows[name], f"{name}: {said[name]}: {_listed(found)}"),
         }
         for name, found in spent.items()
     ]
@@ -116,6 +116,11 @@ def _shares(spent: Mapping[str, float]) -> str:
     whole = sum(spent.values())
     training = f", {spent.get('train', 0.0) / whole:.0%} of it in the train phase" if whole else ""
     return f"{number(whole)} s{training}"
+
+
+def _listed(spent: Mapping[str, float]) -> str:
+    """For who cannot see how long the parts of a bar are."""
+    return ", ".join(f"{phase} {number(seconds)} s" for phase, seconds in spent.items())
 
 
 def _ink() -> Spec:
