@@ -121,6 +121,10 @@ def test_token_is_asked_for_where_one_is_set(site: Site) -> None:
             guarded.ask("/runs?status=ok", Cookie=f'a={{"b":1}}; {cookie}={token}').status == 200
         )  # of another server
         assert guarded.ask("/static/live.js").status == 401
+        for given, status in ((f"Bearer {token}", 200), (f"bearer {token}", 200), (f"Basic {token}", 401)):
+            assert guarded.ask("/runs/table.csv", Authorization=given).status == status
+        for given in ("Bearer wrong", f"Bearer {token}x", "Bearer", "Bearer \xff", token):
+            assert guarded.ask("/runs/table.csv", Authorization=given).status == 401
 
 
 def test_other_hosts_than_loopback_want_a_token(site: Site) -> None:

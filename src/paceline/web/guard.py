@@ -153,9 +153,10 @@ def _no_token(scope: Scope, access: Access) -> Response | None:
     if any(_equal(value, access.token) for value in given):
         rest = urlencode([(name, value) for name, value in pairs if name != TOKEN_PARAMETER])
         return _welcome(quote(scope["path"]) + (f"?{rest}" if rest else ""), access)
-    if any(_equal(value, access.token) for value in _cookies(scope, access.cookie)):
+    if any(_equal(value, access.token) for value in (*_cookies(scope, access.cookie), *_bearers(scope))):
         return None
-    return _refused(401, "This server wants its token: open the address that `paceline serve` has printed.")
+    where = "open the address that `paceline serve` has printed, or send the header `Authorization: Bearer TOKEN`"
+    return _refused(401, f"This server wants its token: {where}.")
 
 
 def _equal(given: str, token: str) -> bool:
@@ -167,6 +168,14 @@ def _cookies(scope: Scope, name: str) -> Iterable[str]:
         kept = cookie_parser(text)  # the standard library's stops at the first cookie of others that it cannot read
         if name in kept:
             yield kept[name]
+
+
+def _bearers(scope: Scope) -> Iterable[str]:
+    """For scripts, which follow no welcome and keep no cookie."""
+    for text in Headers(scope=scope).getlist("authorization"):
+        scheme, _, given = text.partition(" ")
+        if scheme.lower() == "bearer":
+            yield given.strip()
 
 
 def _welcome(address: str, access: Access) -> Response:
