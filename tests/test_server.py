@@ -172,8 +172,11 @@ def test_downloaded_list_has_all_its_parts(tmp_path: Path) -> None:
 def test_two_plans_are_compared(site: Site) -> None:
     query = f"?old=plan:{site.plan}&new=plan:{site.newer}&framework=fake"
     assert "1 against 1 run can never show it" in site.served.ask(f"/compare{query}").text
+    for plan, value in ((site.plan, "500"), (site.newer, "1,000")):
+        assert f'<a href="/plans/{plan}">{value}</a>' in site.served.ask(f"/compare{query}").text
     found = json.loads(site.served.ask(f"/compare/table.json{query}").text)["cells"][0]
     assert (found["old"], found["new"]) == ([500.0], [1000.0])
+    assert (found["old_plan"], found["new_plan"]) == (site.plan, site.newer)
     assert "cannot tell" in site.served.ask(f"/compare/table.csv{query}").text
 
 

@@ -23,11 +23,17 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str  # better, worse, cannot tell, failed, works again, failed in both, only in old, only in new
     regression: bool = False  # more of its runs fail, or it is surely worse by more than the threshold
     reason: str = ""  # why there is no verdict; and which runs failed, since a verdict is about the others
+    old_plan: str = ""  # that it is from; empty where a side has no such cell
+    new_plan: str = ""
     old: tuple[float, ...] = ()  # of each run
     new: tuple[float, ...] = ()
     ratio: Estimate | None = None  # new divided by old
     p: float | None = None
     detectable: float | None = None  # the smallest relative difference that so many and so scattered runs show
+
+    @property
+    def measured_in_both(self) -> bool:
+        return bool(self.old and self.new)
 
     @property
     def enough_runs(self) -> bool:
@@ -52,7 +58,7 @@ def compare(old: Side, new: Side, threshold: float) -> Comparison:
         raise UserError(f"{old.name} and {new.name} have no cell in common: {_unlike(old, new)}.")
     keys = dict.fromkeys([*old.cells, *new.cells])
     cells = tuple(_compared(key, old, new, threshold) for key in keys)
-    in_both = [cell for cell in cells if cell.old and cell.new]
+    in_both = [cell for cell in cells if cell.measured_in_both]
     if not in_both and not any(cell.verdict in ONE_FAILED for cell in cells):
         raise UserError(f"No cell has {old.metric} in both {old.name} and {new.name}.")
     return Comparison(
@@ -69,12 +75,18 @@ def compare(old: Side, new: Side, threshold: float) -> Comparison:
 
 def _compared(key: Cell, old: Side, new: Side, threshold: float) -> Compared:
     before, after = old.cells.get(key), new.cells.get(key)
+    found = _verdict(before, after, old.metric, threshold)
+    return msgspec.structs.replace(
+        found, old_plan=before.plan_id if before else "", new_plan=after.plan_id if after else ""
+    )
+
+
+def _verdict(before: CellRuns | None, after: CellRuns | None, metric: str, threshold: float) -> Compared:
     if before is None or after is None or before.skipped or after.skipped:
         return _only(before, after)
     if failed := _failed(before, after):
         return failed
-    values, base = after.values(new.metric), before.values(old.metric)
-    found = judge(before.cell, base, values, MORE_IS_BETTER[old.metric], threshold)
+    found = judge(before.cell, before.values(metric), after.values(metric), MORE_IS_BETTER[metric], threshold)
     return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, *_failures(before, after)))))
 
 

@@ -52,7 +52,7 @@ def verdict(cell: Compared) -> str:
 def lines(compared: Comparison) -> list[tuple[str, ...]]:
     """Of the cells that were measured in both."""
     named = zip(names([cell.cell for cell in compared.cells]), compared.cells, strict=True)
-    return [_line(name, cell, compared.metric) for name, cell in named if cell.old and cell.new]
+    return [_line(name, cell, compared.metric) for name, cell in named if cell.measured_in_both]
 
 
 def _line(name: str, cell: Compared, metric: str) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def _reasons(compared: Comparison) -> list[str]:
     """Of all cells without a verdict or a place in the table, those with the same one together."""
     cells: dict[str, list[str]] = {}
     for name, cell in zip(names([cell.cell for cell in compared.cells]), compared.cells, strict=True):
-        if cell.reason or not (cell.old and cell.new):
+        if cell.reason or not cell.measured_in_both:
             cells.setdefault(": ".join(filter(None, (cell.verdict, cell.reason))), []).append(name)
     return [f"{reason}: {', '.join(named)}" for reason, named in cells.items()]
 

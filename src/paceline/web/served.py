@@ -258,7 +258,9 @@ class Site:
 
     def _compared(self, asked: Mapping[str, str], so_far: str) -> str:
         shown = comparing.compared(self.store, asked)
-        told = {"title": title(shown), "lines": lines(shown), "notes": notes(shown), "summary": summary(shown)}
+        plans = [{"old": cell.old_plan, "new": cell.new_plan} for cell in shown.cells if cell.measured_in_both]
+        found = zip(lines(shown), plans, strict=True)
+        told = {"title": title(shown), "lines": list(found), "notes": notes(shown), "summary": summary(shown)}
         return self._comparison(asked, shown=shown, so_far=so_far, **told)
 
     def _comparison(self, asked: Mapping[str, str], **found: object) -> str:
