@@ -76,13 +76,13 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, dict[str, A
 
 @contextlib.contextmanager
 def serving(store: Path, *flags: str, **variables: str) -> Iterator[Served]:
-    """`paceline serve` on a free port, ended as a user would end it."""
+    """`paceline serve` on a free port, ended as a user would end it; what others measure meanwhile, it cannot see."""
     process = subprocess.Popen(
         [sys.executable, "-m", "paceline", "serve", "--port", "0", "--store", str(store), *flags],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **variables},
+        env={**os.environ, "PACELINE_HOME": str(store.parent / "home"), **variables},
     )
     try:
         assert process.stdout is not None

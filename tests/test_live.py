@@ -203,7 +203,7 @@ def test_disk_is_looked_at_twice_a_second_however_many_ask(store: Store, monkeyp
 
 
 def test_plan_is_followed_from_start_to_end(paceline: CommandLine) -> None:
-    with serving(paceline.store) as served:
+    with serving(paceline.store, PACELINE_HOME=str(home())) as served:
         run = paceline.start(*SHORT)
         wait_until(lambda: 'data-events="' in served.ask("/").text)
         address = served.ask("/").text.partition('data-events="')[2].partition('"')[0]
@@ -224,7 +224,7 @@ def test_plan_is_followed_from_start_to_end(paceline: CommandLine) -> None:
 
 
 def test_killed_run_is_interrupted_and_killed_server_harms_no_run(paceline: CommandLine) -> None:
-    with serving(paceline.store) as served:
+    with serving(paceline.store, PACELINE_HOME=str(home())) as served:
         run = paceline.start(*LONG)
         wait_until(lambda: any(event.get("phase") == "train" for event in paceline.events()))
         plan = next((paceline.store / "plans").glob("*.json")).stem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -14,20 +15,23 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from paceline.errors import UserError
 from paceline.metrics import table_rows
 from paceline.plan import Plan, Run
 from paceline.report.render import FORMATS
+from paceline.runner import alone
 from paceline.store import INDEX_FILE, Store
 from paceline.suite import Suite
 from paceline.web import logs
 from paceline.web.listing import PAGE
 from paceline.web.run_table import ListedRun, as_csv, as_json, listed_runs, markdown
 from paceline.web.server import serve
+from paceline_worker.protocol import LEASE_FILE
 from tests.command_line import CommandLine
 from tests.made_events import entered
-from tests.made_runs import begin_run, cell, record, save_plan, save_run, trained
+from tests.made_runs import FAILED, begin_run, cell, record, save_plan, save_run, trained
 from tests.made_site import ESCAPED, RUNS, Site, served_site
 from tests.served import serving
 
@@ -137,7 +141,8 @@ def test_runs_of_the_list_are_downloaded(site: Site, form: str) -> None:
     failed = site.served.ask(f"/runs/table.{form}?status=failed").text
     assert [name for name, run in RUNS.items() if run in failed] == ["bad"]
     assert "crash in train: killed by SIGSEGV" in failed
-    assert f'href="/runs/table.{form}?status=failed"' in site.served.ask("/runs?status=failed").text
+    page = site.served.ask("/runs?status=failed").text
+    assert f'<a href="/runs/table.{form}?status=failed">' in page  # the answer says whether it is a file or a page
 
 
 def test_values_of_downloaded_runs_are_plain() -> None:
@@ -264,7 +269,7 @@ def test_while_something_is_measured_no_page_takes_a_core_unasked(tmp_path: Path
     save_run(store, record(RUNS["good"], "one"), [trained(1000, 2.0)])
     done = store.query("SELECT id FROM plan")[0]["id"]
     compared = "/compare?old=suite:done&new=suite:done"
-    heavy = ["/results", f"/plans/{done}", "/results/table.csv", f"/plans/{done}/table.json", "/runs/table.md"]
+    heavy = ["/results", f"/plans/{done}", "/results/table.csv", f"/plans/{done}/table.json"]
     with serving(store.folder) as served:
         assert served.ask("/results").status == 200
         os.utime(store.folder / INDEX_FILE)  # as a store that has changed
@@ -274,6 +279,68 @@ def test_while_something_is_measured_no_page_takes_a_core_unasked(tmp_path: Path
             assert (short.status, "takes a core from the measurement" in short.text) == (503, True), path
             anyway = unescape(short.text.rpartition('<a href="')[2].partition('"')[0])
             assert served.ask(anyway).status == 200, anyway
+        assert served.ask("/runs/table.md").status == 200  # which is as quick as the list
+
+
+def busy(text: str) -> bool:
+    return "takes a core from the measurement" in text and "of no plan of this store" in text
+
+
+def test_runs_of_no_plan_are_measurements_too(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    save_plan(store, {cell(): ["one"]})
+    save_run(store, record(RUNS["good"], "one"), [trained(1000, 2.0)])
+    folder = begin_run(store, record(RUNS["new"], "explain's"), [[entered("train")]])
+    with (folder / LEASE_FILE).open("wb") as lease, serving(store.folder) as served:
+        fcntl.flock(lease, fcntl.LOCK_EX)
+        short = served.ask("/results")
+        assert (short.status, busy(short.text)) == (503, True)
+        assert served.ask(unescape(short.text.rpartition('<a href="')[2].partition('"')[0])).status == 200
+
+
+def test_between_two_runs_of_no_plan_something_is_measured_as_long_as_their_process_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
+    store = Store(tmp_path / "results")
+    save_plan(store, {cell(): ["one"]})
+    save_run(store, record(RUNS["good"], "one"), [trained(1000, 2.0)])
+    with serving(store.folder) as served:
+        with alone():
+            short = served.ask("/results")
+            assert (short.status, busy(short.text)) == (503, True)
+        assert served.ask("/results").status == 200  # though the process that measured goes on
+
+
+def test_plan_under_way_shows_why_cells_failed_and_leads_to_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
+    store = Store(tmp_path / "results")
+    other = cell(framework="other")
+    save_plan(store, {cell(): ["one", "bad", "worse"], other: ["long"], cell(framework="third"): ["never"]})
+    save_run(store, record(RUNS["good"], "one"), [trained(1000, 2.0)])
+    save_run(store, record(RUNS["bad"], "bad", repeat=1), [trained(10, 1.0)], FAILED)
+    save_run(store, record(RUNS["new"], "worse", repeat=2), [trained(10, 1.0)], replace(FAILED, message="later"))
+    long = "20260101-000009-000000-aaaaa9"
+    save_run(store, record(long, "long", other), [trained(10, 1.0)], replace(FAILED, message="x" * 299))
+    plan = store.query("SELECT id FROM plan")[0]["id"]
+    with alone(), serving(store.folder) as served:
+        table = served.ask(f"/plans/{plan}").text.partition('id="cells"')[2]
+    assert f'<a href="/runs/{RUNS["bad"]}">crash in train: killed by SIGSEGV</a>' in table
+    assert f'<a href="/runs/{long}">crash in train: {"x" * 103}…</a>' in table
+    assert table.count("/runs/") == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "heading"),
+    [("/nowhere", 404, "Not here"), ("/results?framework=nobody", 400, "That cannot be shown")],
+)
+def test_error_page_is_headed_by_what_is_wrong(site: Site, path: str, status: int, heading: str) -> None:
+    answer = site.served.ask(path)
+    assert answer.status == status
+    assert f"<title>{heading} · Paceline</title>" in answer.text
+    assert f"<h1>{heading}</h1>" in answer.text
 
 
 def test_page_is_kept_whatever_else_stands_in_its_address(site: Site) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from paceline.home import home
 from paceline.store import Store
 from tests.command_line import CommandLine, wait_until
 from tests.made_runs import FAILED, cell, record, save_plan, save_run, trained
@@ -96,7 +97,7 @@ def test_phone_needs_no_sideways_scrolling(served: Served, page: Page, path: str
 
 
 def test_running_plan_is_seen_to_move_and_to_end(paceline: CommandLine, page: Page) -> None:
-    with serving(paceline.store) as started:
+    with serving(paceline.store, PACELINE_HOME=str(home())) as started:
         run = paceline.start(*RUN, "--steps", "100", "--repeats", "2")
         wait_until(lambda: "data-events" in started.ask("/").text)
         page.goto(started.url)

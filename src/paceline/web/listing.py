@@ -13,12 +13,13 @@ import msgspec
 
 from paceline.cell import Cell
 from paceline.display import cell_name, duration
-from paceline.outcome import printable
+from paceline.outcome import cause_of, printable, shortened
 from paceline.report.columns import number
 from paceline.store import Store
 from paceline.web.live import DONE, moment_of
 
 PAGE = 50  # lines
+CAUSE_LETTERS = 120  # in a list of cells; the page of a run has all of it
 FILTERS = ("workload", "framework", "devices", "data")  # settings of a cell that a form offers
 
 # Of each cell of a plan how many runs it wants and what became of those that are done.
@@ -59,6 +60,8 @@ CELLS = f"""
 WITH result AS (SELECT * FROM plan_result WHERE plan_id = :plan)
 SELECT plan_cell.cell, plan_cell.reason, COUNT(result.key) AS wanted, COUNT(run.id) AS done,
        COALESCE(SUM(run.status = 'failed'), 0) AS failed,
+       MIN(CASE WHEN run.status = 'failed' THEN run.id END) AS failed_run,  -- SQLite takes its cause from the same row
+       run.kind, run.phase, run.message,
        json_group_array((SELECT images_per_second FROM training WHERE training.run_id = run.id))
            FILTER (WHERE run.status = 'ok') AS speeds
 FROM plan_cell JOIN plan ON plan.id = plan_cell.plan_id
@@ -115,7 +118,9 @@ class CellLine:
 
     name: str
     status: str
-    reason: str
+    reason: str  # why it was not run
+    cause: str  # of the first run that failed
+    failed_run: str | None  # its id
     done: int
     wanted: int
     images_per_second: str
@@ -128,11 +133,14 @@ def cells(store: Store, plan_id: str) -> list[CellLine]:
 
 def _cell_line(row: sqlite3.Row) -> CellLine:
     speeds = [speed for speed in json.loads(row["speeds"]) if speed is not None]
+    cause = cause_of(row["kind"], row["phase"], row["message"])
     complete = "ok" if row["done"] == row["wanted"] else "not run"
     return CellLine(
         name=printable(cell_name(msgspec.json.decode(row["cell"], type=Cell))),
         status="skipped" if row["reason"] else "failed" if row["failed"] else complete,
         reason=printable(row["reason"] or ""),
+        cause=printable(shortened(cause, CAUSE_LETTERS)) if row["failed_run"] else "",
+        failed_run=row["failed_run"],
         done=row["done"],
         wanted=row["wanted"],
         images_per_second=number(statistics.median(speeds) if speeds else None),
@@ -175,7 +183,7 @@ def runs(store: Store, chosen: Mapping[str, str | None], page: int) -> tuple[Pag
 
 def _run_line(row: sqlite3.Row) -> RunLine:
     failed = row["status"] == "failed"
-    said = f"{row['kind']} in {row['phase']}: {row['message']}" if failed else duration(row["seconds"])
+    said = cause_of(row["kind"], row["phase"], row["message"]) if failed else duration(row["seconds"])
     return RunLine(
         id=row["id"],
         when=moment(row["started"]),

@@ -145,6 +145,12 @@ class Observer:
             candidates = [owner for owner in (*owners, self._newest) if owner]
             return next((plan for plan in candidates if self._is_running(plan)), None)
 
+    def is_busy(self) -> bool:
+        """Whether anything is measured: a plan, runs of no plan such as those of `explain`, or another store's."""
+        if self.running() or any(run.is_alive for run in self.open_runs()):
+            return True
+        return measurer_began() is not None  # also between two runs
+
     def open_runs(self) -> list[OpenRun]:
         with self._lock:
             self._look()

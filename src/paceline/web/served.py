@@ -117,8 +117,8 @@ class Site:
         """What takes long: kept from before, or made now unless that would take a core from a measurement."""
         stamp = self._stamp(), changing
         anyway = SO_FAR in request.query_params
-        if not anyway and not self._rendered.has(key, stamp) and (running := self.observer.running()):
-            address = request.url.include_query_params(**{SO_FAR: 1})
+        if not anyway and not self._rendered.has(key, stamp) and self.observer.is_busy():
+            address, running = request.url.include_query_params(**{SO_FAR: 1}), self.observer.running()
             return _page("served_busy.html.j2", running=running, address=f"{address.path}?{address.query}", status=503)
         return answer(self._rendered.page(key, stamp, make))
 
@@ -190,14 +190,8 @@ class Site:
         return self._download(request, key, lambda form: in_layout(self._rows(request, plan_id), layout, form))
 
     def _download(self, request: Request, key: Hashable, make: Callable[[str], str]) -> Response:
-        given = request.path_params["form"]
-        if given not in DOWNLOADS:
-            raise unknown("form", given, DOWNLOADS)
-        form, media = DOWNLOADS[given]
-        headers = {"content-disposition": f'attachment; filename="paceline.{given}"'}
-        return self._made(
-            request, (form, key), lambda: make(form), partial(Response, media_type=media, headers=headers)
-        )
+        form, answer = _attached(request)
+        return self._made(request, (form, key), lambda: make(form), answer)
 
     def events(self, request: Request) -> Response:
         plan_id = self._plan_of(request)
@@ -226,9 +220,9 @@ class Site:
         return [run for run in found if comparing.wanted(run.cell, chosen)]
 
     def runs_table(self, request: Request) -> Response:
-        chosen, formats = asking.of_runs(request), run_table.FORMATS
-        key = request.url.path, tuple(chosen.items())
-        return self._download(request, key, lambda form: formats[form](run_table.listed_runs(self.store, chosen)))
+        """At once, whatever is measured: it is one plain query, as the list itself."""
+        form, answer = _attached(request)
+        return answer(run_table.FORMATS[form](run_table.listed_runs(self.store, asking.of_runs(request))))
 
     def run(self, request: Request) -> Response:
         found = one_run.one_run(self.store, request.path_params["run"])
@@ -318,6 +312,16 @@ def _report_key(request: Request) -> Hashable:
     """Tells pages apart by what is read from an address: whatever else stands in it makes no other page."""
     chosen = tuple(asking.filters(request).items())
     return request.url.path, chosen, asking.target(request), SO_FAR in request.query_params
+
+
+def _attached(request: Request) -> tuple[str, Callable[[str], Response]]:
+    """The form that is asked for, and how its text is sent."""
+    given = request.path_params["form"]
+    if given not in DOWNLOADS:
+        raise unknown("form", given, DOWNLOADS)
+    form, media = DOWNLOADS[given]
+    headers = {"content-disposition": f'attachment; filename="paceline.{given}"'}
+    return form, partial(Response, media_type=media, headers=headers)
 
 
 def _page(template: str, *, status: int = 200, **context: object) -> Response:

@@ -33,6 +33,7 @@ NICENESS = 10  # a measurement on the same machine comes first
 LAST_PORT = 65535
 INTERRUPTED = 130  # what a shell calls a program that Ctrl-C has ended
 PATIENCE_SECONDS = 1  # for downloads under way when the server is ended
+HEADINGS = {400: "That cannot be shown", 404: "Not here", 503: "Busy"}
 WORDS = {404: "There is no such page, plan or run here.", 500: "Something went wrong; the terminal says what."}
 
 
@@ -65,7 +66,8 @@ def _bug(request: Request, error: Exception) -> Response:
 
 
 def _error_page(line: str, status: int) -> Response:
-    return HTMLResponse(environment().get_template("served_error.html.j2").render(line=line), status)
+    heading = HEADINGS.get(status, "Something went wrong")
+    return HTMLResponse(environment().get_template("served_error.html.j2").render(heading=heading, line=line), status)
 
 
 class _Server(uvicorn.Server):
