@@ -57,7 +57,8 @@ def main() -> None:
             raise
         complain(f"Cannot write {error.filename or 'to the disk'}: {error.strerror}; nothing half written was kept.")
     except KeyboardInterrupt:
-        print("paceline: interrupted; finished runs are kept, the same command goes on from here", file=sys.stderr)
+        kept = "finished runs are kept, the same command goes on from here (with --again from the start)"
+        print(f"paceline: interrupted; {kept}", file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
 
 

@@ -16,19 +16,18 @@ from paceline.display import cell_name, duration
 from paceline.outcome import cause_of, printable, shortened
 from paceline.report.columns import number
 from paceline.store import Store
-from paceline.web.live import DONE, moment_of
+from paceline.web.live import moment_of
 
 PAGE = 50  # lines
 CAUSE_LETTERS = 120  # in a list of cells; the page of a run has all of it
 FILTERS = ("workload", "framework", "devices", "data")  # settings of a cell that a form offers
 
 # Of each cell of a plan how many runs it wants and what became of those that are done.
-PLANS = f"""
+PLANS = """
 WITH shown AS (SELECT * FROM plan ORDER BY id DESC LIMIT :limit OFFSET :offset),
 result AS (
     SELECT plan_result.plan_id, plan_result.position, run.status
-    FROM plan_result JOIN plan ON plan.id = plan_result.plan_id
-    LEFT JOIN run ON run.id = plan_result.run_id AND {DONE}
+    FROM plan_result LEFT JOIN run ON run.id = plan_result.run_id
     WHERE plan_result.plan_id IN (SELECT id FROM shown)
 ),
 cell AS (
@@ -43,7 +42,7 @@ SELECT shown.id, shown.suite, shown.command, shown.quick, COUNT(*) AS cells,
 FROM shown JOIN plan_cell ON plan_cell.plan_id = shown.id
 LEFT JOIN cell ON cell.plan_id = shown.id AND cell.position = plan_cell.position
 GROUP BY shown.id ORDER BY shown.id DESC
-"""  # noqa: S608 - made of our own words
+"""
 CHOSEN = " AND ".join(f"(:{name} IS NULL OR json_extract(run.cell, '$.{name}') = :{name})" for name in FILTERS)
 RUNS = f"""
 SELECT run.id, run.cell, run.repeat, run.status, run.started, run.seconds, run.kind, run.phase, run.message,
@@ -56,7 +55,7 @@ ORDER BY run.id DESC
 COUNT = f"SELECT COUNT(*) AS runs FROM run WHERE {CHOSEN} AND (:status IS NULL OR run.status = :status)"  # noqa: S608
 
 
-CELLS = f"""
+CELLS = """
 WITH result AS (SELECT * FROM plan_result WHERE plan_id = :plan)
 SELECT plan_cell.cell, plan_cell.reason, COUNT(result.key) AS wanted, COUNT(run.id) AS done,
        COALESCE(SUM(run.status = 'failed'), 0) AS failed,
@@ -64,11 +63,11 @@ SELECT plan_cell.cell, plan_cell.reason, COUNT(result.key) AS wanted, COUNT(run.
        run.kind, run.phase, run.message,
        json_group_array((SELECT images_per_second FROM training WHERE training.run_id = run.id))
            FILTER (WHERE run.status = 'ok') AS speeds
-FROM plan_cell JOIN plan ON plan.id = plan_cell.plan_id
+FROM plan_cell
 LEFT JOIN result ON result.position = plan_cell.position
-LEFT JOIN run ON run.id = result.run_id AND {DONE}
+LEFT JOIN run ON run.id = result.run_id
 WHERE plan_cell.plan_id = :plan GROUP BY plan_cell.position ORDER BY plan_cell.position
-"""  # noqa: S608 - made of our own words
+"""
 
 
 @dataclass(frozen=True)

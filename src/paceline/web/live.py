@@ -27,18 +27,15 @@ PERIOD_SECONDS = 0.5  # between two looks at the disk, for all who watch togethe
 LAST_ENDED = 5  # runs that are named
 CLOCK_SECONDS = 2.0  # ids know whole seconds, and so do some kernels of the start of a process
 
-# Whether a run of a plan need not be measured any more: an older one counts only if the plan says so.
-DONE = "(run.id > plan.id OR plan.older_runs IN ('all', run.status))"
 # The runs that a plan wants, with what has been measured of each, and what such runs took before.
-WANTED = f"""
-SELECT plan_cell.cell, run.id, run.status, run.seconds, run.kind, run.phase, run.message, {DONE} AS done,
+WANTED = """
+SELECT plan_cell.cell, run.id, run.status, run.seconds, run.kind, run.phase, run.message,
        (SELECT AVG(seconds) FROM run AS before WHERE before.cell = plan_cell.cell) AS expected
 FROM plan_result
-JOIN plan ON plan.id = plan_result.plan_id
 JOIN plan_cell ON plan_cell.plan_id = plan_result.plan_id AND plan_cell.position = plan_result.position
 LEFT JOIN run ON run.id = plan_result.run_id
 WHERE plan_result.plan_id = ?
-"""  # noqa: S608 - made of our own words
+"""
 RUNS_OF = "SELECT run.id FROM plan_run JOIN run ON run.key = plan_run.key WHERE plan_run.plan_id = ?"
 
 
@@ -194,7 +191,7 @@ class Observer:
             if not self.store.query("SELECT 1 FROM plan WHERE id = ?", plan_id):
                 return None
             wanted = self.store.query(WANTED, plan_id)
-            self._counts[plan_id] = Counts(wanted, [run for run in wanted if run["id"] and run["done"]])
+            self._counts[plan_id] = Counts(wanted, [run for run in wanted if run["id"]])
         return self._counts[plan_id]
 
     def _is_running(self, plan_id: str) -> bool:
@@ -243,7 +240,9 @@ def _has_measurer(plan_id: str) -> bool:
 def _summary(state: str, counts: Counts) -> str:
     done = f"{len(counts.done)} of {len(counts.wanted)} runs are done"
     failed = f", {counts.failed} of them failed" if counts.failed else ""
-    more = {"interrupted": "; nobody measures now: the same command goes on"}.get(state, "")
+    more = {"interrupted": "; nobody measures now: the same command goes on, with --again from the start"}.get(
+        state, ""
+    )
     return f"{done}{failed}{more}"
 
 
