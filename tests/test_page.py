@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from paceline.errors import UserError
@@ -18,7 +19,6 @@ from paceline.report.layouts import LAYOUTS, by_source
 from paceline.report.render import markdown
 from paceline.stats import Estimate
 from paceline.store import Store
-from paceline.timing.rows import CommandRow
 from paceline.web import pages
 from paceline.web.details import of_runs
 from paceline.web.folders import read_record
@@ -27,7 +27,7 @@ from paceline.web.report_file import write_report
 from paceline.web.tables import Piece, arranged, further_tables
 from tests.command_line import CommandLine
 from tests.made_report import BROKEN, EVIL, LOG, NO_CARD, SPEEDS, made_store
-from tests.made_rows import made_row
+from tests.made_rows import COMMAND, made_row
 
 VOID = ("meta", "input", "br", "link", "path", "line", "rect")
 
@@ -277,18 +277,8 @@ def test_single_run_is_marked_so() -> None:
 
 def test_commands_are_listed_and_not_ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MOST_CHARTED", 0)
-    command = CommandRow(
-        line="python train.py '<b>'",
-        folder="/home",
-        real_seconds=Estimate(9.5, 9.0, 10.0),
-        user_seconds=8.0,
-        system_seconds=1.0,
-        times_sampled=False,
-        largest_process_mib=100.0,
-        left_behind=0,
-        readings={"images/s": 12.0},
-        missing=(),
-    )
+    seconds = Estimate(9.5, 9.0, 10.0)
+    command = msgspec.structs.replace(COMMAND, line="python train.py '<b>'", real_seconds=seconds)
     row = made_row(workload="command", framework="mine", shares=(), runs=(), command=command)
     written = pages.render_report(pages.report_context([row], Store(tmp_path)))
     assert "commands are not ranked" in written
