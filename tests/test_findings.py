@@ -13,7 +13,7 @@ from paceline.events import AnyEvent
 from paceline.findings import findings
 from paceline.metrics import Row, table_rows
 from paceline.report.render import markdown, text
-from paceline.report.sentences import MOST_SENTENCES, as_json, lines
+from paceline.report.sentences import MOST_SENTENCES, as_json, lines, sentences
 from paceline.significance import Scatter
 from paceline.stats import Estimate, difference
 from paceline.store import Store
@@ -184,7 +184,9 @@ def test_what_has_no_result_is_one_sentence_with_its_causes() -> None:
         fast("b", status="skipped", reason="no CPU"),
         fast("c", status="skipped", reason="no CPU"),
     ]
-    assert lines(rows) == ["a 1xcpu failed (crash in train: killed by SIGSEGV); b 1xcpu, c 1xcpu skipped (no CPU)"]
+    causes = "a 1xcpu failed (crash in train: killed by SIGSEGV); b 1xcpu, c 1xcpu skipped (no CPU)"
+    assert sentences(findings(rows)) == [causes]
+    assert lines(rows) == []  # the remarks above have them
 
 
 def test_unlike_settings_are_not_compared() -> None:
@@ -214,7 +216,8 @@ def many() -> list[Row]:
 def test_a_table_has_few_sentences_and_says_where_the_others_are() -> None:
     shown, everything = lines(many()), json.loads(as_json(many()))
     assert len(shown) == MOST_SENTENCES + 1
-    assert shown[-1] == f"{len(everything[0]['sentences']) - MOST_SENTENCES} more: paceline show --format findings"
+    told = [line for line in everything[0]["sentences"] if "skipped" not in line]  # that stands among the remarks
+    assert shown[-1] == f"{len(told) - MOST_SENTENCES} more: paceline show --format findings"
 
 
 def test_text_and_markdown_say_the_same_after_the_remarks() -> None:

@@ -50,13 +50,14 @@ def findings(rows: Sequence[Row], form: str) -> str:
 
 
 def _said_once(groups: Sequence[tuple[str, list[Row]]]) -> list[str]:
-    """Each sentence with the tables that it is true of, unless it is true of all."""
+    """The first sentences, each with the tables that it is true of, unless it is true of all."""
     labels = differing([name for name, _ in groups])
     found: dict[str, list[str]] = {}
     for label, (_, group) in zip(labels, groups, strict=True):
-        for line in sentences.lines(group):
+        for line in sentences.below_remarks(group):
             found.setdefault(line, []).append(label)
-    return [line if len(where) == len(groups) else f"{'; '.join(where)}: {line}" for line, where in found.items()]
+    said = [line if len(where) == len(groups) else f"{'; '.join(where)}: {line}" for line, where in found.items()]
+    return sentences.few(said)
 
 
 def differing(titles: Sequence[str]) -> list[str]:

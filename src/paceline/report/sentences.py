@@ -26,10 +26,19 @@ class Table(msgspec.Struct, frozen=True):
 
 def lines(rows: Sequence[Row]) -> list[str]:
     """What is printed under a table: the few sentences that matter most."""
-    said = sentences(findings(rows))
+    return few(below_remarks(rows))
+
+
+def below_remarks(rows: Sequence[Row]) -> list[str]:
+    """All sentences but those about cells without a result, which the remarks have just named."""
+    return sentences([finding for finding in findings(rows) if finding.kind not in TOGETHER])
+
+
+def few(said: Sequence[str]) -> list[str]:
+    """Those that come first, and where the others are."""
     left = len(said) - MOST_SENTENCES
     more = [f"{left} more: paceline show --format findings"] if left > 0 else []
-    return said[:MOST_SENTENCES] + more
+    return [*said[:MOST_SENTENCES], *more]
 
 
 def sentences(found: Sequence[Finding]) -> list[str]:
