@@ -237,6 +237,8 @@ def test_many_noisy_rows_have_one_remark() -> None:
     assert said.startswith(
         "f0 1xcpu, f1 1xcpu, f2 1xcpu, f3 1xcpu, f4 1xcpu, f5 1xcpu are noisy: 95 % intervals of 20 to 20 %"
     )
+    (shortened,) = remarks([noisy(framework=f"f{number}") for number in range(30)])
+    assert ", f7 1xcpu, and 22 more are noisy: 95 % intervals of 20 to 20 % of the median" in shortened
     single = made(framework="f6", status="noisy", reason="a single run", images_per_second=Estimate(100.0))
     assert remarks([*rows, single]) == [said, "f6 1xcpu is noisy: a single run"]
 

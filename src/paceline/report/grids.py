@@ -57,7 +57,7 @@ def _said_once(groups: Sequence[tuple[str, list[Row]]]) -> list[str]:
         for line in sentences.below_remarks(group):
             found.setdefault(line, []).append(label)
     said = [line if len(where) == len(groups) else f"{'; '.join(where)}: {line}" for line, where in found.items()]
-    return sentences.few(said)
+    return sentences.first_ones(said)
 
 
 def differing(titles: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ from paceline.stats import ENOUGH_RUNS, range_confidence
 Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
 MOST_TRAININGS = 6  # that a sentence names
 MOST_NOISY = 4  # rows of which each has its reason
+MOST_NAMED = 8  # of those that share one
 SETTINGS: dict[str, Callable[[Row], float]] = {
     "batches": lambda row: row.batch_size,
     "learning rates": lambda row: row.learning_rate,
@@ -44,7 +45,7 @@ def _alike_if_many_are_noisy(rows: list[Row]) -> list[Row]:
     if len(widths) <= MOST_NOISY:
         return rows
     wide = f"95 % intervals of {min(widths):.0f} to {max(widths):.0f} % of the median"
-    reason = f"{wide}; paceline show --format json has what was seen beside each"
+    reason = f"{wide}; paceline show --format json has all of them, and what was seen beside each"
     return [replace(row, reason=reason) if width else row for row, width in zip(rows, noisy, strict=True)]
 
 
@@ -120,7 +121,8 @@ def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
 def _sentence(names: list[str], state: str, words: str) -> str:
     if len(names) > 1 and state.startswith("is "):
         state = f"are {state.removeprefix('is ')}"
-    return f"{', '.join(names)}{' ' if state else ''}{state}: {words}"
+    named = few(names, MOST_NAMED if state.endswith("noisy") else len(names), ", ")
+    return f"{named}{' ' if state else ''}{state}: {words}"
 
 
 def unlike_trainings(rows: list[Row]) -> list[str]:

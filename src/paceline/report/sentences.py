@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from paceline.findings import Against, Finding, findings
 from paceline.metrics import Row
 from paceline.report.columns import tables
+from paceline.report.words import few
 from paceline.stats import Estimate
 
 MOST_SENTENCES = 6
@@ -26,7 +27,7 @@ class Table(msgspec.Struct, frozen=True):
 
 def lines(rows: Sequence[Row]) -> list[str]:
     """What is printed under a table: the few sentences that matter most."""
-    return few(below_remarks(rows))
+    return first_ones(below_remarks(rows))
 
 
 def below_remarks(rows: Sequence[Row]) -> list[str]:
@@ -34,8 +35,8 @@ def below_remarks(rows: Sequence[Row]) -> list[str]:
     return sentences([finding for finding in findings(rows) if finding.kind not in TOGETHER])
 
 
-def few(said: Sequence[str]) -> list[str]:
-    """Those that come first, and where the others are."""
+def first_ones(said: Sequence[str]) -> list[str]:
+    """As many as are read, and where the others are."""
     left = len(said) - MOST_SENTENCES
     more = [f"{left} more: paceline show --format findings"] if left > 0 else []
     return [*said[:MOST_SENTENCES], *more]
@@ -89,7 +90,7 @@ def _best(name: str, words: Callable[[Against], str]) -> Callable[[Sequence[Find
             return f"on {finding.where} cannot tell, {_or([*finding.who, *(one.name for one in unclear)])}"
         return f"on {finding.where} {finding.who[0]}, {words(clear[0])}, the next"
 
-    return lambda found: [f"{name}: {_few(map(part, found))}"]
+    return lambda found: [f"{name}: {few(map(part, found), MOST_PARTS)}"]
 
 
 def scaled(meaning: str) -> Callable[[Sequence[Finding]], list[str]]:
@@ -97,11 +98,12 @@ def scaled(meaning: str) -> Callable[[Sequence[Finding]], list[str]]:
         (fewer,) = finding.against
         return f"{finding.who[0]} on {finding.where} is {with_interval(fewer.value)} times as fast as on {fewer.name}"
 
-    return lambda found: [f"{meaning}: {_few(map(part, found))}"]
+    return lambda found: [f"{meaning}: {few(map(part, found), MOST_PARTS)}"]
 
 
 def without_result(found: Sequence[Finding]) -> list[str]:
-    return [_few(f"{', '.join(finding.who)} {finding.kind} ({finding.reason})" for finding in found)]
+    causes = (f"{', '.join(finding.who)} {finding.kind} ({finding.reason})" for finding in found)
+    return [few(causes, MOST_PARTS)]
 
 
 def one_run(found: Sequence[Finding]) -> list[str]:
@@ -134,12 +136,6 @@ def _or(names: Sequence[str]) -> str:
     if len(names) > MOST_PARTS:
         names = [*names[: MOST_PARTS - 1], f"{len(names) - MOST_PARTS + 1} more"]
     return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def _few(parts: Iterable[str]) -> str:
-    kept = list(parts)
-    more = [f"and {len(kept) - MOST_PARTS} more"] if len(kept) > MOST_PARTS else []
-    return "; ".join(kept[:MOST_PARTS] + more)
 
 
 TOGETHER = {"failed": "without result", "skipped": "without result"}
