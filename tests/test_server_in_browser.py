@@ -113,6 +113,7 @@ def test_running_plan_is_seen_to_move_and_to_end(paceline: CommandLine, page: Pa
         page.get_by_role("link", name="Show the results").click()
         expect(page.locator("table.cells tbody tr[id]")).to_have_count(1)
         run.communicate(timeout=60)
+        page.close()  # before the server: it may still listen whether more comes
 
 
 def test_page_says_so_when_the_server_is_gone(tmp_path: Path, browser: Browser) -> None:
