@@ -99,9 +99,13 @@ def test_plan_that_was_cut_off_has_the_runs_of_the_one_that_went_on(store: Store
 
 
 def test_plan_that_has_not_begun_takes_no_run_from_view(store: Store) -> None:
-    measured_again(store, 10, 20)
+    save_plan(store, {CELL: KEYS}, layout="matrix", older_runs="none")
+    monday = newest(store)
+    measure(store, dict(zip(KEYS, (10, 20), strict=True)))
     planned(store, "none")
     assert speeds_of(store, None) == (10, 20)
+    assert layout_of(store, {}) == "matrix"
+    assert list(select(store, Choice()).plans) == [monday]
 
 
 def test_plan_that_measures_anew_and_was_cut_off_has_nothing_of_the_day_before(store: Store) -> None:

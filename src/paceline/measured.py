@@ -6,6 +6,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 
@@ -19,6 +20,10 @@ PLANS = """
 SELECT * FROM plan WHERE (suite = :suite OR :suite IS NULL) AND (id = :plan OR :plan IS NULL)
     AND (NOT replay OR COALESCE(:suite, :plan) IS NOT NULL)
 ORDER BY id DESC
+"""
+BEGUN = """
+SELECT 1 FROM plan_result WHERE plan_id = :plan AND run_id IS NOT NULL
+UNION ALL SELECT 1 FROM plan_cell WHERE plan_id = :plan AND reason IS NOT NULL LIMIT 1
 """
 OF_PLANS = ("suite", "plan")  # filters that choose plans; all others choose cells
 CELLS = "SELECT * FROM plan_cell WHERE plan_id IN ({}) ORDER BY plan_id, position"
@@ -73,8 +78,8 @@ def select(
 ) -> list[Measured]:
     """The cells of the newest plan, or of all plans where everything or certain cells are wanted."""
     chosen = {key: value.split(",") for key, value in filters.items() if value and key not in OF_PLANS}
-    plans = newest_plans(store, filters)
-    cells = _planned(store, plans) if chosen or everything else _of_newest(store, plans)
+    shown = newest_plans(store, filters) if chosen or everything else shown_plan(store, filters)
+    cells = _planned(store, shown)
     kept = [one for one in cells if all(getattr(one.cell, key) in values for key, values in chosen.items())]
     newest = list(_newest(kept))
     facts = facts_of(store, [run_id for one in newest for run_id in one.run_ids], target)
@@ -86,15 +91,11 @@ def newest_plans(store: Store, filters: Mapping[str, str | None]) -> list[sqlite
     return store.query(PLANS, **{key: filters.get(key) for key in OF_PLANS})
 
 
-def _of_newest(store: Store, plans: Sequence[sqlite3.Row]) -> list[Planned]:
-    """The cells of the newest plan that has something to show; of the newest at all if none has."""
-    newest: list[Planned] = []
-    for plan in plans:
-        cells = list(_planned(store, [plan]))
-        if any(one.run_ids or one.skip_reason for one in cells):
-            return cells
-        newest = newest or cells
-    return newest
+def shown_plan(store: Store, filters: Mapping[str, str | None]) -> list[sqlite3.Row]:
+    """The newest plan that has something to show, or the newest at all if none has; none where there is none."""
+    plans = newest_plans(store, filters)
+    begun = (plan for plan in plans if store.query(BEGUN, plan=plan["id"]))
+    return list(islice(begun, 1)) or plans[:1]
 
 
 def _planned(store: Store, plans: Sequence[sqlite3.Row]) -> Iterator[Planned]:

@@ -15,7 +15,7 @@ from paceline import certificates, resource_rows
 from paceline.cell import Cell
 from paceline.cost import Cost
 from paceline.errors import UserError
-from paceline.measured import OF_PLANS, Measured, newest_plans, select
+from paceline.measured import OF_PLANS, Measured, select, shown_plan
 from paceline.outcome import cause_of
 from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
@@ -129,8 +129,7 @@ def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
     """The shape that a plan, or the newest one, wants for its table; a choice of cells has none."""
     if any(value for key, value in filters.items() if key not in OF_PLANS):
         return "rows"
-    plans = newest_plans(store, filters)
-    return plans[0]["layout"] if plans else "rows"
+    return next((plan["layout"] for plan in shown_plan(store, filters)), "rows")
 
 
 Fields = dict[str, Any]  # some of a row

@@ -118,7 +118,7 @@ def test_run_with_more_events_than_can_be_read_is_neither_taken_nor_exported(
     bundle: Path, source: Store, target: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manifest, "EVENTS_BYTES", 10)
-    refused(bundle, target, "bytes of events, more than the 10 that a bundle takes")
+    refused(bundle, target, "bytes of events, more than the 10 of a bundle")
     with pytest.raises(UserError, match="bytes of events, more than the 10"):
         export_bundle(source, Choice(everything=True), tmp_path / "out.zip")
     assert not (tmp_path / "out.zip").exists()

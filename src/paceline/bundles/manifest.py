@@ -71,13 +71,11 @@ def check_events(sizes: Mapping[str, int]) -> None:
     """That no run has more events than can be read, by the names of all files and their sizes."""
     of_runs: Counter[str] = Counter()
     for name, size in sizes.items():
-        _, run, file = [*name.split("/"), ""][:3]
-        of_runs[run] += size if file.startswith("events-") else 0
-    for run, size in of_runs.items():
+        folder, _, file = name.rpartition("/")
+        of_runs[folder] += size if file.startswith("events-") else 0
+    for folder, size in of_runs.items():
         if size > EVENTS_BYTES:
-            raise BundleError(
-                f"run {run} has {size:,} bytes of events, more than the {EVENTS_BYTES:,} that a bundle takes"
-            )
+            raise BundleError(f"{folder} has {size:,} bytes of events, more than the {EVENTS_BYTES:,} of a bundle")
 
 
 def entry(name: str, content: bytes) -> Entry:

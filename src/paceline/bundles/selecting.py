@@ -14,7 +14,7 @@ import msgspec
 from paceline import certificates
 from paceline.bundles.checking import concerns
 from paceline.errors import UserError
-from paceline.measured import newest_plans
+from paceline.measured import shown_plan
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord
 from paceline.store import Store
 from paceline.verify import Verdict
@@ -75,7 +75,7 @@ def _named_plan(plans: Sequence[tuple[str, str]], text: str) -> str:
 
 def _newest_plan(store: Store, wanted: str | None) -> str:
     """The one whose table `paceline show` prints."""
-    found = newest_plans(store, {"suite": wanted})
+    found = shown_plan(store, {"suite": wanted})
     if not found:
         suites = store.query("SELECT suite FROM plan WHERE suite != '' GROUP BY suite ORDER BY MAX(id) DESC")
         known = ", ".join(row["suite"] for row in suites) or "none"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -73,14 +72,7 @@ def _words(runs: Iterable[RunRecord], plans: Iterable[PlanRecord]) -> list[str]:
     """All that was typed and goes with them: a plan has the commands of its other cells, too."""
     cells = [*(run.cell for run in runs), *(cell for plan in plans for cell in plan.cells)]
     given = [word for cell in cells if cell.command for word in cell.command.arguments]
-    return [*given, *(word for plan in plans for word in _typed(plan.command))]
-
-
-def _typed(line: str) -> list[str]:
-    try:
-        return shlex.split(line)
-    except ValueError:  # of an older version, or by another hand
-        return line.split()
+    return [*given, *(plan.command for plan in plans)]
 
 
 def _checked(selection: Selection) -> tuple[list[RunRecord], list[PlanRecord]]:
