@@ -202,6 +202,13 @@ def test_disk_is_looked_at_twice_a_second_however_many_ask(store: Store, monkeyp
     assert len(looks) == 1
 
 
+def test_new_plan_is_seen_at_once(store: Store) -> None:
+    observer = Observer(store)
+    assert observer.running() is None
+    save_plan(store, {CELL: ["one"]})
+    assert observer.running() is not None
+
+
 def test_plan_is_followed_from_start_to_end(paceline: CommandLine) -> None:
     with serving(paceline.store, PACELINE_HOME=str(home())) as served:
         run = paceline.start(*SHORT)

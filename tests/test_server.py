@@ -272,9 +272,9 @@ def test_while_something_is_measured_no_page_takes_a_core_unasked(tmp_path: Path
     heavy = ["/results", f"/plans/{done}", "/results/table.csv", f"/plans/{done}/table.json"]
     with serving(store.folder) as served:
         assert served.ask("/results").status == 200
-        os.utime(store.folder / INDEX_FILE)  # as a store that has changed
-        save_plan(store, {cell(framework="other"): ["never"]})  # whose maker may be about to begin
+        save_plan(store, {cell(framework="other"): ["never"]})
         for path in (*heavy, compared):
+            os.utime(store.folder / INDEX_FILE)  # it has just changed: the plan's maker may be about to begin
             short = served.ask(path)
             assert (short.status, "takes a core from the measurement" in short.text) == (503, True), path
             anyway = unescape(short.text.rpartition('<a href="')[2].partition('"')[0])

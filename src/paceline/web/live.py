@@ -113,7 +113,10 @@ def _name(cell: str) -> str:
 
 @dataclass
 class Observer:
-    """Looks at a store, at most twice a second however many ask; safe to be asked from several threads."""
+    """Looks at a store, at most twice a second however many ask and at once when its index has changed.
+
+    It may be asked from several threads.
+    """
 
     store: Store
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -154,9 +157,9 @@ class Observer:
             return self._open
 
     def _look(self) -> None:
-        if time.monotonic() - self._looked < PERIOD_SECONDS:
-            return
         stamp = index_stamp(self.store)
+        if stamp == self._stamp and time.monotonic() - self._looked < PERIOD_SECONDS:
+            return
         if stamp != self._stamp:
             self._newest = self._newest_before("~")
             self._stamp, self._counts, self._owners = stamp, {}, {}
