@@ -81,9 +81,12 @@ def test_largest_part_is_named_only_if_the_rounds_agree() -> None:
 
 
 def test_it_scales_if_the_loss_may_be_noise_and_is_small_in_any_case() -> None:
-    assert lost_time([changed(whole=0.0099), changed(whole=0.0103)], 2, "strong").scales
-    assert not lost_time([changed(whole=0.0095), changed(whole=0.0125)], 2, "strong").scales  # up to 2.5 of 11 ms
-    assert not lost_time([changed(whole=0.0101), changed(whole=0.0103)], 2, "strong").scales
+    def scales(*milliseconds: float) -> bool:
+        return lost_time([changed(whole=whole / 1000) for whole in milliseconds], 2, "strong").scales
+
+    assert scales(9.9, 10.0, 10.1)
+    assert not scales(9.0, 10.0, 11.5)  # up to 3.3 of 10 ms may be lost
+    assert not scales(10.1, 10.11, 10.12)
 
 
 def test_twins_of_real_images_lose_first_the_input_then_the_exchange() -> None:
@@ -143,12 +146,22 @@ EXPLAINED = Explanation(
 @pytest.mark.parametrize(
     ("rounds", "words"),
     [
-        ([0.018, 0.0182], "loses 8.10 of each step's 18.1 ms, mostly to input: 5.10 ms (95 % interval 5.00 to 5.20), "),
-        ([0.0135, 0.0145], "loses 4.00 of each step's 14.0 ms (95 % interval 3.50 to 4.50); cannot tell which part "),
-        ([0.0099, 0.0103], "scales: of a step of 10.1 ms, 0.10 ms are lost, which may be noise (95 % interval -0.10 "),
+        # Three rounds d apart deviate by d, and 4.303 / sqrt(3) = 2.484 times that is what they may be off.
         (
-            [0.0090, 0.0095],
-            "scales more than linearly: a step of 9.25 ms saves 0.75 ms (95 % interval -1.00 to -0.50).",
+            [0.018, 0.0181, 0.0182],
+            "loses 8.10 of each step's 18.1 ms, mostly to input: 5.10 ms (95 % interval 4.85 to 5.35), ",
+        ),
+        (
+            [0.0135, 0.0140, 0.0145],
+            "loses 4.00 of each step's 14.0 ms (95 % interval 2.76 to 5.24); cannot tell which part ",
+        ),
+        (
+            [0.0100, 0.0101, 0.0102],
+            "scales: of a step of 10.1 ms, 0.10 ms are lost, which may be noise (95 % interval -0.15 to 0.35",
+        ),
+        (
+            [0.0090, 0.0092, 0.0094],
+            "scales more than linearly: a step of 9.20 ms saves 0.80 ms (95 % interval -1.30 to -0.30).",
         ),
     ],
 )

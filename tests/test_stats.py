@@ -1,18 +1,23 @@
-"""Medians and intervals, worked out by hand where the resamples can be counted."""
+"""Medians and intervals, worked out by hand, and how often they hold what they promise."""
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.stats import CONFIDENCE, ENOUGH_RUNS, NOISY, RESAMPLES, Estimate, estimate, range_confidence, ratio
+from paceline import student
+from paceline.stats import CONFIDENCE, FEW, NOISY, PARTS, TERMS, Estimate, difference, estimate, ratio
+
+Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 SPEEDS = st.lists(st.floats(0.001, 1e6), min_size=2, max_size=12)
+MANY_SPEEDS = st.lists(st.floats(0.001, 1e6), min_size=FEW + 1, max_size=FEW + 5)
 
 
 def bounds(value: Estimate | None) -> tuple[float, float]:
@@ -34,34 +39,90 @@ def test_equal_values_have_an_interval_of_no_width() -> None:
     assert estimate([7.0, 7.0, 7.0]) == Estimate(7.0, 7.0, 7.0)
 
 
+# Student's factors for a two-sided 95 % interval, from a printed table, by degrees of freedom.
+STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 8: 2.306, 30: 2.042}
+
+
+@pytest.mark.parametrize(("freedom", "factor"), STUDENT.items())
+def test_quantiles_are_those_of_printed_tables(freedom: int, factor: float) -> None:
+    assert student.quantile(0.05, freedom) == pytest.approx(factor, abs=5e-4)
+
+
+def test_interval_of_few_runs_by_hand() -> None:
+    # Logarithms 0, ln 2 and 2 ln 2: mean ln 2, deviation ln 2, so its error is ln 2 / sqrt(3).
+    reach = 2 ** (STUDENT[2] / math.sqrt(3))
+    assert bounds(estimate([2.0, 1.0, 4.0])) == pytest.approx((2 / reach, 2 * reach), rel=1e-3)
+
+
+def test_interval_of_few_differences_by_hand() -> None:
+    # Mean 1, deviation 2; no logarithms, so there may be less than nothing.
+    low, high = bounds(estimate([1.0, -1.0, 3.0], TERMS))
+    reach = STUDENT[2] * 2 / math.sqrt(3)
+    assert (low, high) == pytest.approx((1 - reach, 1 + reach), abs=1e-3)
+
+
+def test_median_of_two_groups_of_runs_is_within_the_interval() -> None:
+    # Mean 0.44, deviation 0.53: Student's interval begins at 0.04, above the median.
+    low, high = bounds(estimate([0.0] * 5 + [1.0] * 4, TERMS))
+    assert (low, high) == pytest.approx((0.0, 4 / 9 + STUDENT[8] * 0.527 / 3), abs=1e-3)
+
+
+def test_accuracies_stay_between_nothing_and_all() -> None:
+    assert bounds(estimate([0.9, 0.98], PARTS)) == pytest.approx((0.94 - STUDENT[1] * 0.04, 1.0), abs=1e-4)
+    assert bounds(estimate([0.1, 0.01], PARTS))[0] == 0.0
+
+
+def test_what_is_not_above_zero_is_taken_as_it_is() -> None:
+    assert estimate([0.0, 2.0, 4.0]) == estimate([0.0, 2.0, 4.0], TERMS)
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        # Of the four resamples of two values, one has the smaller twice and one the larger: both ends are in 95 %.
-        ([10.0, 20.0], Estimate(15.0, 10.0, 20.0)),
-        # The least value is the median of 7 in 27 resamples of three, more than 2.5 %.
-        ([3.0, 1.0, 2.0], Estimate(2.0, 1.0, 3.0)),
-        # … and of 5.8 % of those of five: three, four or five of its kind.
-        ([1.0, 2.0, 3.0, 4.0, 100.0], Estimate(3.0, 1.0, 100.0)),
-        # Of nine, the least is it in 0.1 % and the least two in 3.0 %: the second and the eighth bound 95 %.
-        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], Estimate(5.0, 2.0, 8.0)),
+        # Of 11, the least three are the median of 2.9 % of resamples, the least two of 0.2 %: the third bounds 95 %.
+        ([float(value) for value in range(1, 12)], Estimate(6.0, 3.0, 9.0)),
+        # One outlier among many moves nothing.
+        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 1000.0], Estimate(6.0, 3.0, 9.0)),
     ],
-    ids=["two", "three", "five", "nine"],
+    ids=["eleven", "outlier"],
 )
-def test_interval_by_counting_resamples(values: list[float], expected: Estimate) -> None:
+def test_interval_of_many_runs_by_counting_resamples(values: list[float], expected: Estimate) -> None:
     assert estimate(values) == expected
 
 
-@pytest.mark.parametrize("runs", range(2, ENOUGH_RUNS + 1))
-def test_interval_of_few_runs_is_their_range_and_holds_the_median_as_often_as_a_range_can(runs: int) -> None:
-    tables = np.random.default_rng(runs).normal(size=(2000, runs))  # of a source whose median is 0
-    assert estimate(tables[0].tolist()) == Estimate(float(np.median(tables[0])), tables[0].min(), tables[0].max())
-    held = np.mean((tables.min(axis=1) <= 0) & (tables.max(axis=1) >= 0))
-    assert held == pytest.approx(range_confidence(runs), abs=0.03)
+def even(stream: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return np.exp(0.03 * stream.normal(size=shape))
 
 
-def test_one_outlier_among_nine_moves_nothing() -> None:
-    assert estimate([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 1000.0]) == Estimate(5.0, 2.0, 8.0)
+def sometimes_disturbed(stream: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return np.exp(0.02 * stream.normal(size=shape)) / np.where(stream.random(shape) < 0.1, 1.3, 1.0)
+
+
+def only_ever_slower(stream: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return 1 / (1 + 0.05 * stream.exponential(size=shape))
+
+
+@pytest.mark.parametrize("source", [even, sometimes_disturbed, only_ever_slower])
+@pytest.mark.parametrize("runs", [2, 3, 5, 7, 9, 10, 15])
+def test_an_interval_holds_the_true_median_as_often_as_it_promises(
+    source: Callable[[np.random.Generator, tuple[int, int]], Floats], runs: int
+) -> None:
+    stream = np.random.default_rng(runs)
+    truth = float(np.median(source(stream, (1000, 1000))))
+    intervals = [bounds(estimate(values)) for values in source(stream, (1500, runs)).tolist()]
+    held = statistics.fmean(low <= truth <= high for low, high in intervals)
+    assert CONFIDENCE - 0.03 <= held <= CONFIDENCE + 0.03
+
+
+@pytest.mark.parametrize(("runs", "base_runs"), [(2, 2), (3, 3), (3, 12), (5, 5), (12, 12)])
+def test_so_does_that_of_a_ratio_or_difference_however_unlike_both_scatter(runs: int, base_runs: int) -> None:
+    stream = np.random.default_rng(runs)
+    calm, restless = (stream.normal(size=(1500, count)) * deviation for count, deviation in ((runs, 1), (base_runs, 4)))
+    pairs = list(zip(calm.tolist(), restless.tolist(), strict=True))
+    differences = [bounds(difference(*pair)) for pair in pairs]
+    ratios = [bounds(ratio(*(np.exp(side).tolist() for side in pair))) for pair in pairs]
+    for intervals, equal in ((differences, 0.0), (ratios, 1.0)):
+        assert statistics.fmean(low <= equal <= high for low, high in intervals) >= CONFIDENCE - 0.03
 
 
 @pytest.mark.parametrize(
@@ -78,16 +139,28 @@ def test_interval_wider_than_a_tenth_of_the_median_is_noisy(value: Estimate, noi
 
 
 def test_ratio_is_that_of_the_medians() -> None:
-    assert ratio([20.0, 40.0], [10.0, 10.0]) == Estimate(3.0, 2.0, 4.0)
     # Of [1, 50, 300] the median is 50 and of [1, 10, 11] it is 10; the mean of the ratios would be about 11.
     middle = ratio([1.0, 50.0, 300.0], [1.0, 10.0, 11.0])
     assert middle is not None
     assert middle.median == 5.0
 
 
-def test_both_sides_of_a_ratio_are_resampled_apart() -> None:
-    # One resample in sixteen pairs the 10 of one side with the 20 of the other, more than 2.5 %.
-    assert ratio([10.0, 20.0], [10.0, 20.0]) == Estimate(1.0, 0.5, 2.0)
+def test_interval_of_a_ratio_by_hand() -> None:
+    # Both have the error ln 2 / sqrt(3) in logarithms; together sqrt(2) times that, with 4 degrees of freedom.
+    low, high = bounds(ratio([2.0, 4.0, 8.0], [1.0, 2.0, 4.0]))
+    reach = 2 ** (STUDENT[4] * math.sqrt(2 / 3))
+    assert (low, high) == pytest.approx((2 / reach, 2 * reach), rel=1e-3)
+
+
+def test_a_side_that_does_not_scatter_leaves_the_freedom_of_the_other() -> None:
+    low, high = bounds(difference([1.0, 3.0, 5.0], [1.0, 1.0, 1.0]))
+    reach = STUDENT[2] * 2 / math.sqrt(3)
+    assert (low, high) == pytest.approx((2 - reach, 2 + reach), abs=1e-3)
+
+
+def test_equal_values_on_both_sides_leave_no_doubt() -> None:
+    assert ratio([6.0, 6.0], [3.0, 3.0]) == Estimate(2.0, 2.0, 2.0)
+    assert difference([6.0, 6.0], [3.0, 3.0]) == Estimate(3.0, 3.0, 3.0)
 
 
 def test_ratio_with_a_single_value_has_no_interval() -> None:
@@ -95,64 +168,52 @@ def test_ratio_with_a_single_value_has_no_interval() -> None:
     assert ratio([30.0, 30.0], [10.0]) == Estimate(3.0)
 
 
-def test_ratio_of_nothing_is_unknown() -> None:
+def test_difference_is_that_of_the_medians() -> None:
+    found = difference([20.0, 40.0, 90.0], [10.0, 10.0, 60.0])
+    assert found is not None
+    assert found.median == 30.0
+    assert difference([3.0], [1.0, 2.0]) == Estimate(1.5)
+
+
+def test_nothing_cannot_be_compared() -> None:
+    assert difference([], [1.0]) is None
+    assert difference([1.0], []) is None
     assert ratio([], [10.0]) is None
     assert ratio([10.0], []) is None
 
 
 @given(SPEEDS)
 @settings(deadline=None)
-def test_median_lies_in_its_interval_and_that_among_the_values(values: list[float]) -> None:
+def test_median_lies_in_its_interval(values: list[float]) -> None:
     found = estimate(values)
     assert found is not None
     low, high = bounds(found)
-    assert min(values) <= low <= found.median <= high <= max(values)
+    assert 0 < low <= found.median <= high
+
+
+@given(MANY_SPEEDS)
+@settings(deadline=None, max_examples=30)
+def test_interval_of_many_runs_lies_among_them(values: list[float]) -> None:
+    low, high = bounds(estimate(values))
+    assert min(values) <= low <= high <= max(values)
 
 
 @given(SPEEDS, st.sampled_from([0.125, 0.5, 2.0, 1024.0]))
 @settings(deadline=None)
 def test_other_unit_gives_the_same_estimate(values: list[float], factor: float) -> None:
-    found = estimate(values)
+    found = estimate([factor * value for value in values])
     assert found is not None
-    low, high = bounds(found)
-    scaled = Estimate(factor * found.median, factor * low, factor * high)  # exact: the factors are powers of two
-    assert estimate([factor * value for value in values]) == scaled
+    assert [end / factor for end in bounds(found)] == pytest.approx(list(bounds(estimate(values))), rel=1e-6)
 
 
 @given(SPEEDS, SPEEDS, st.sampled_from([0.5, 8.0]))
 @settings(deadline=None, max_examples=50)
 def test_ratio_does_not_depend_on_the_unit(values: list[float], base: list[float], factor: float) -> None:
     scaled = ratio([factor * value for value in values], [factor * value for value in base])
-    assert scaled == ratio(values, base)
+    assert bounds(scaled) == pytest.approx(bounds(ratio(values, base)), rel=1e-6)
 
 
 @given(SPEEDS)
 @settings(deadline=None, max_examples=20)
 def test_same_values_give_the_same_report(values: list[float]) -> None:
     assert estimate(values) == estimate(values)
-
-
-def resampled(values: Sequence[float], seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """The bootstrap as a textbook has it: pick as many values as there are, take their median, again and again."""
-    picks = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
-    medians: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = np.median(np.asarray(values)[picks], axis=1)
-    return medians
-
-
-def within(samples: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[float, float]:
-    low, high = np.quantile(samples, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
-
-
-@given(SPEEDS)
-@settings(deadline=None, max_examples=30)
-def test_interval_is_that_of_the_plain_bootstrap_to_the_last_bit(values: list[float]) -> None:
-    assert estimate(values) == Estimate(statistics.median(values), *within(resampled(values, seed=0)))
-
-
-@given(SPEEDS, SPEEDS)
-@settings(deadline=None, max_examples=30)
-def test_so_is_that_of_a_ratio(values: list[float], base: list[float]) -> None:
-    middle = statistics.median(values) / statistics.median(base)
-    expected = Estimate(middle, *within(resampled(values, seed=0) / resampled(base, seed=1)))
-    assert ratio(values, base) == expected

@@ -13,7 +13,7 @@ import msgspec
 from paceline.metrics import Row
 from paceline.report.columns import where
 from paceline.significance import LEVEL, Scatter
-from paceline.stats import Estimate, difference, ratio
+from paceline.stats import FACTORS, PARTS, Estimate, Scale, difference, ratio
 
 Values = Sequence[float]
 
@@ -36,47 +36,44 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Scale:
+class Yardstick:
     """How two samples are held against each other."""
 
     compare: Callable[[Values, Values], Estimate | None]
     equal: float  # what it gives for equal ones
-    even: Callable[[float], float]  # makes the scatter alike for small and large values
-
-    def evened(self, values: Values) -> list[float]:
-        return [self.even(value) for value in values]
+    scale: Scale  # on which small and large values scatter alike
 
 
 @dataclass(frozen=True)
 class Judge:
     """Tells cells of one table apart."""
 
-    scale: Scale
+    yardstick: Yardstick
     scatter: Scatter
     tests: int  # that are made in the table: the more of them, the stricter each (Bonferroni)
 
     @classmethod
-    def of(cls, scale: Scale, samples: Sequence[Values], tests: int) -> Judge:
-        return cls(scale, Scatter.of(*map(scale.evened, samples)), tests)
+    def of(cls, yardstick: Yardstick, samples: Sequence[Values], tests: int) -> Judge:
+        return cls(yardstick, Scatter.of(*map(yardstick.scale.evened, samples)), tests)
 
     def against(self, name: str, values: Values, base: Values) -> Against:
-        """Clear if the interval says so, and chance would hardly do it: a few runs make too narrow an interval."""
-        found = self.scale.compare(values, base)
+        """Clear if the interval says so, and chance would hardly do it however many are compared."""
+        found = self.yardstick.compare(values, base)
         if found is None or found.low is None or found.high is None:
             raise ValueError("a comparison needs two runs on each side")
-        apart = not found.low <= self.scale.equal <= found.high
+        apart = not found.low <= self.yardstick.equal <= found.high
         return Against(name, found, apart and self._chance(values, base) < LEVEL / self.tests)
 
     def _chance(self, values: Values, base: Values) -> float:
         """By the scatter of these two, which few runs hardly tell, or by a larger one of all; two tests count twice."""
-        even, even_base = self.scale.evened(values), self.scale.evened(base)
+        even, even_base = (self.yardstick.scale.evened(each) for each in (values, base))
         own = Scatter.of(even, even_base)
         scatters = [own, self.scatter] if self.scatter.deviation > own.deviation else [own]
         return len(scatters) * min(scatter.chance(even, even_base) for scatter in scatters)
 
 
-RATIO = Scale(ratio, 1.0, math.log)
-DIFFERENCE = Scale(difference, 0.0, float)
+RATIO = Yardstick(ratio, 1.0, FACTORS)
+DIFFERENCE = Yardstick(difference, 0.0, PARTS)
 
 
 @dataclass(frozen=True)
@@ -84,12 +81,12 @@ class Quantity:
     kind: str
     values: Callable[[Row], Values]
     better: int  # 1: more of it, -1: less
-    scale: Scale
+    yardstick: Yardstick
 
     def measured(self, row: Row) -> bool:
         """Nothing failed, and nothing has no ratio."""
         values = self.values(row)
-        return bool(values) and row.status != "failed" and (self.scale is DIFFERENCE or min(values) > 0)
+        return bool(values) and row.status != "failed" and (self.yardstick is DIFFERENCE or min(values) > 0)
 
     def usable(self, row: Row) -> bool:
         """Measured twice or more, so that it can be compared."""
@@ -139,7 +136,7 @@ def leaders(rows: Sequence[Row], quantity: Quantity) -> Iterator[Finding]:
     if not groups:
         return
     pairs = sum(math.comb(len(group), 2) for group in groups)  # which is best was not known before: all were compared
-    judge = Judge.of(quantity.scale, [quantity.values(row) for group in groups for row in group], pairs)
+    judge = Judge.of(quantity.yardstick, [quantity.values(row) for group in groups for row in group], pairs)
     for group in groups:
         ordered = sorted(group, key=lambda row: -quantity.better * statistics.median(quantity.values(row)))
         best, *others = ordered

@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from paceline.stats import Estimate, estimate
+from paceline.stats import FACTORS, TERMS, Estimate, Scale, estimate
 
 INPUT, EXCHANGE, CONTENTION, IMBALANCE, REST = "input", "exchange", "contention", "imbalance", "the rest"
 SMALL = 0.10  # a smaller part of a step is no loss to speak of
@@ -62,8 +62,8 @@ def lost_time(rounds: Sequence[Times], devices: int, scaling: str) -> LostTime:
     slowest, fastest = extremes(rounds)
     splits = [split(times, ideal, slowest, fastest) for times, ideal in zip(rounds, ideals, strict=True)]
     step = known([times.whole for times in rounds])
-    lost = known([times.whole - ideal for times, ideal in zip(rounds, ideals, strict=True)])
-    parts = tuple(_part(name, known([each[name] for each in splits]), step, lost) for name in splits[0])
+    lost = known([times.whole - ideal for times, ideal in zip(rounds, ideals, strict=True)], TERMS)
+    parts = tuple(_part(name, known([each[name] for each in splits], TERMS), step, lost) for name in splits[0])
     ratios = [ideal / times.whole for times, ideal in zip(rounds, ideals, strict=True)]
     return LostTime(
         step=step,
@@ -116,5 +116,5 @@ def bounds(value: Estimate) -> tuple[float, float]:
     return (-math.inf, math.inf) if value.low is None or value.high is None else (value.low, value.high)
 
 
-def known(values: list[float]) -> Estimate:
-    return cast(Estimate, estimate(values))  # there is at least one round
+def known(values: list[float], scale: Scale = FACTORS) -> Estimate:
+    return cast(Estimate, estimate(values, scale))  # there is at least one round

@@ -21,7 +21,7 @@ from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
 from paceline.scaling import Bases
 from paceline.shares import told_shares
-from paceline.stats import Estimate, estimate
+from paceline.stats import PARTS, Estimate, estimate
 from paceline.store import Store
 from paceline.timing.rows import CommandRow, command_row
 from paceline.workloads import all_workloads
@@ -222,8 +222,8 @@ def _times(one: Measured) -> Fields:
 
 def _accuracies(one: Measured, target: float | None) -> Fields:
     return {
-        "train_accuracy": estimate(one.values("train_accuracy")),
-        "test_accuracy": estimate(one.values("test_accuracy")),
+        "train_accuracy": estimate(one.values("train_accuracy"), PARTS),
+        "test_accuracy": estimate(one.values("test_accuracy"), PARTS),
         "test_accuracy_of_runs": tuple(one.values("test_accuracy")),
         "evaluation_seconds": _median(one.values("evaluation_seconds")),
         "target": target,
@@ -271,7 +271,7 @@ def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
         more = "" if one.cell.command else f"; the same command {goes_on}"
         return "not run", f"{len(one.runs)} of {planned.wanted} runs are done{more}"
     if speed and (speed.wider_than(planned.widest) or (planned.interval_asked and speed.low is None)):
-        return "noisy", resource_rows.unrest(speed, planned.widest, resource_rows.noise(one.good))
+        return "noisy", resource_rows.unrest(speed, planned.widest, one.good)
     return "ok", None
 
 

@@ -47,11 +47,12 @@ def noise(runs: Runs) -> Noise:
     return Noise(**{name: statistics.median(values) for name, values in found.items() if values})
 
 
-def unrest(speed: Estimate, widest: float, seen: Noise) -> str:
-    """How unsure a noisy cell is, and what was seen beside it that may have made it so."""
+def unrest(speed: Estimate, widest: float, runs: Runs) -> str:
+    """How unsure a noisy cell is, and what may have made it so: few runs, or what was seen beside them."""
     if speed.width is None:
         return f"a single run has no 95 % interval ({100 * widest:g} % of the median is the limit)"
-    limit = f"its 95 % interval is {100 * speed.width:.0f} % of the median ({100 * widest:g} % is the limit)"
+    wide, seen = f"the 95 % interval of its {len(runs)} runs is {100 * speed.width:.0f} % of the median", noise(runs)
+    limit = f"{wide} ({100 * widest:g} % is the limit)"
     causes = [
         "" if seen.other is None else f"other programs took {100 * seen.other:.1f} % of its cores",
         "" if seen.stolen is None else f"{100 * seen.stolen:.1f} % was stolen",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
 
-import numpy as np
+from paceline.student import beyond, quantile
 
 LEVEL = 0.05  # a difference that chance makes less often than this is believed
 POWER = 0.8  # a difference is called detectable if it is found so often
@@ -61,7 +61,7 @@ class Scatter:
         gap = abs(statistics.fmean(values) - statistics.fmean(base))
         if self.deviation == 0 or gap == 0:
             return 0.0 if gap else 1.0
-        return _beyond(gap / (self.deviation * math.sqrt(1 / len(values) + 1 / len(base))), self.freedom)
+        return beyond(gap / (self.deviation * math.sqrt(1 / len(values) + 1 / len(base))), self.freedom)
 
 
 def detectable(values: Sequence[float], base: Sequence[float]) -> float | None:
@@ -73,7 +73,7 @@ def detectable(values: Sequence[float], base: Sequence[float]) -> float | None:
     if smallest_p(runs, base_runs) >= LEVEL or min(runs, base_runs) < 2 or min(*values, *base) <= 0:
         return None
     scatter = Scatter.of(*([math.log(value) for value in side] for side in (values, base)))
-    steps = _quantile(LEVEL, scatter.freedom) + _quantile(2 * (1 - POWER), scatter.freedom)
+    steps = quantile(LEVEL, scatter.freedom) + quantile(2 * (1 - POWER), scatter.freedom)
     medians_lose = math.sqrt(math.pi / 2)  # how much more a median scatters than a mean
     return math.expm1(steps * medians_lose * scatter.deviation * math.sqrt(1 / runs + 1 / base_runs))
 
@@ -100,29 +100,3 @@ def _orders(runs: int, base_runs: int) -> list[int]:
         for power in range(place, pairs + 1):
             ways[power] += ways[power - place]
     return ways
-
-
-def _beyond(distance: float, freedom: float) -> float:
-    """How much of Student's distribution lies further out than this, on both sides."""
-    start = math.atan(distance / math.sqrt(freedom))  # with t = sqrt(freedom) tan(angle) the density is a power of cos
-    return _area(start, freedom) / _whole_area(freedom)
-
-
-@cache
-def _whole_area(freedom: float) -> float:
-    return _area(0.0, freedom)
-
-
-def _area(start: float, freedom: float) -> float:
-    angles = np.linspace(start, math.pi / 2, 4001)
-    return float(np.trapezoid(np.clip(np.cos(angles), 0.0, None) ** (freedom - 1), angles))
-
-
-@cache
-def _quantile(beyond: float, freedom: float) -> float:
-    """The distance beyond which so much of Student's distribution lies, on both sides together."""
-    low, high = 0.0, 1e6
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _beyond(middle, freedom) > beyond else (low, middle)
-    return low

@@ -246,7 +246,7 @@ NEVER_FOOTNOTE = (
     f"{NEVER}: half of the runs or more never reached it."
 )
 FOOTNOTE = (
-    "images/s: training only, median of fresh processes with its bootstrap 95 % interval. s: training time. "
+    "images/s: training only, median of fresh processes with its 95 % interval. s: training time. "
     "first step: seconds, compilation included. scaling: images/s against one device. "
     "MiB: peak minus idle memory of each device. "
     "utilisation: part of the training time in which its cores or GPU were busy, median and range of samples. "

@@ -97,7 +97,7 @@ def flat_command(row: Row) -> dict[str, object]:
 
 
 COMMAND_FOOTNOTE = (
-    "real, user, sys: seconds of a whole command and all its processes, median of fresh processes with its bootstrap "
+    "real, user, sys: seconds of a whole command and all its processes, median of fresh processes with its "
     "95 % interval. MiB: peak minus idle; on a CPU of all its processes together (the kernel's peak of the largest "
     "one, or the largest sum of two samples a second), on each GPU as the driver tells. "
     "images/s, accuracy: as the command printed them."

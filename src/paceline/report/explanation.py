@@ -40,7 +40,7 @@ UNLIKE_REST = "mostly: together, unlike devices are slower than as many of the f
 WEAK_REST = "how the fastest device differs from the first"  # its part of the batch is no smaller than that of one
 FOOTNOTE = (
     "Each part is the difference of two twins of the cell, round by round; medians of rounds, which need not add up "
-    "exactly, with bootstrap 95 % intervals."
+    "exactly, with 95 % intervals."
 )
 
 

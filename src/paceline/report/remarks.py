@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from paceline.metrics import Row
 from paceline.report.columns import batch, joined, where
 from paceline.report.words import few
-from paceline.stats import ENOUGH_RUNS, range_confidence
 
 Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
 MOST_TRAININGS = 6  # that a sentence names
@@ -80,18 +79,6 @@ def _about_all(rows: list[Row]) -> Iterator[str]:
     if proven := list(_verified(rows)):
         yield f"verified to compute the same network: {', '.join(proven)}"
     yield from unlike_trainings(rows)
-    yield from _few_runs(rows)
-
-
-def _few_runs(rows: list[Row]) -> Iterator[str]:
-    """An interval that promises 95 % must not be believed where so few runs cannot keep it."""
-    fewest = min((row.repeats for row in rows if row.repeats > 1), default=ENOUGH_RUNS)
-    if fewest < ENOUGH_RUNS:
-        kept, enough = (round(100 * range_confidence(runs)) for runs in (fewest, ENOUGH_RUNS))
-        yield (
-            f"the interval of {fewest} runs is their range, which holds the true median in only {kept} of 100 cases "
-            f"({ENOUGH_RUNS} runs: {enough})"
-        )
 
 
 def _verified(rows: list[Row]) -> Iterator[str]:
