@@ -37,7 +37,7 @@ from paceline.workloads import WORKLOADS
 FRAMEWORK, SCRIPT = "torch", "benchmarks.handwritten.torch_accuracy"
 DATA, INPUT = "cifar10", "level1"
 TIMEOUT_SECONDS = 4 * 3600.0  # for one run
-LEAST_ROUNDS = 5  # with fewer, agreement says little: even large differences would go unseen
+LEAST_ROUNDS = 5  # with fewer, all but the largest differences go unseen, so that agreement says little
 LEARNT = 0.2  # twice what guessing gives: below it, agreement says nothing
 SEEN = (1.96 + 0.84) / 1.96  # half intervals at which a difference shows in four of five benchmarks
 
@@ -154,12 +154,12 @@ def visible(found: Estimate) -> float | None:
 
 def verdict(ours: Sequence[float], handwritten: Sequence[float]) -> str:
     found = compared(ours, handwritten)
-    too_few = min(len(ours), len(handwritten)) < LEAST_ROUNDS
-    if too_few or found.low is None or found.high is None:
+    if found.low is None or found.high is None:
         return "cannot tell"
     if not found.low <= 0 <= found.high:
         return "differ"
-    return "agree" if statistics.median(ours) >= LEARNT else "cannot tell"
+    enough = min(len(ours), len(handwritten)) >= LEAST_ROUNDS
+    return "agree" if enough and statistics.median(ours) >= LEARNT else "cannot tell"
 
 
 def verdict_line(ours: Sequence[float], handwritten: Sequence[float]) -> str:

@@ -102,6 +102,26 @@ def test_speed_has_the_median_and_the_interval_of_each_row() -> None:
     )
 
 
+def test_an_interval_that_would_have_the_picture_to_itself_is_cut_and_that_is_said() -> None:
+    wide = made_row(framework="jax", images_per_second=Estimate(3000.0, 600.0, 18000.0))
+    picture = the_picture("speed", [ONE, TWO, wide])
+    highs = {span["cell"]: span["high"] for span in values(picture.spec, "rule")}
+    assert highs["jax 1xcpu"] == 9000.0  # half as much again as the fastest
+    assert [span["cell"] for span in values(picture.spec, "tick", place=1)] == ["torch 1xcpu", "torch 2xcpu"]
+    assert "the interval goes on beyond the picture: jax 1xcpu" in subtitle(picture)
+    assert "3,000 (600–18,000)" in picture.description
+
+
+def test_so_are_intervals_of_points() -> None:
+    wide = msgspec.structs.replace(TWO, scaling_interval=(0.4, 8.0))
+    picture = the_picture("scaling", [ONE, wide])
+    speed_up, efficiency = picture.spec["hconcat"]
+    assert values(speed_up, "rule", place=1)[0]["scaling_high"] == pytest.approx(1.5 * 1.65)
+    assert values(efficiency, "rule", place=1)[0]["efficiency_high"] == 1.5  # one device has 1
+    assert "1 interval goes on beyond the picture" in subtitle(picture)
+    assert "goes on" not in subtitle(the_picture("scaling", [ONE, TWO]))
+
+
 def test_scaling_has_speed_up_efficiency_and_the_ideal_line() -> None:
     picture = the_picture("scaling", [ONE, TWO])
     speed_up, efficiency = picture.spec["hconcat"]

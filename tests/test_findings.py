@@ -164,7 +164,7 @@ def accurate(framework: str, *accuracies: float) -> Row:
 
 def test_accuracies_that_differ_are_named_with_the_difference() -> None:
     rows = [accurate("a", 0.70, 0.701, 0.702), accurate("b", 0.68, 0.681, 0.682)]
-    assert lines(rows) == ["highest test accuracy: on 1xcpu a, 0.020 (0.018–0.022) above b, the next"]
+    assert lines(rows) == ["highest test accuracy: on 1xcpu a, 0.020 (0.018 to 0.022) above b, the next"]
 
 
 def test_accuracies_that_overlap_cannot_be_told() -> None:

@@ -159,7 +159,8 @@ def test_visible_difference_is_a_little_more_than_half_the_interval() -> None:
         (BAD, GOOD, "differ"),
         (GUESSED, GOOD, "differ"),
         (GUESSED, GUESSED, "cannot tell"),  # nothing was learnt
-        (GOOD[:4], BAD[:4], "cannot tell"),  # too few rounds
+        (GOOD[:4], AROUND[:4], "cannot tell"),  # too few rounds
+        (GOOD[:4], BAD[:4], "differ"),  # for that, they are enough
         (GOOD[:1], GOOD[:1], "cannot tell"),
     ],
 )

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from paceline.metrics import Row
 from paceline.report.columns import where
 from paceline.significance import LEVEL, Scatter
-from paceline.stats import FACTORS, PARTS, Estimate, Scale, difference, ratio
+from paceline.stats import APART, FACTORS, PARTS, Estimate, Scale, difference, ratio
 
 Values = Sequence[float]
 
@@ -73,7 +74,7 @@ class Judge:
 
 
 RATIO = Yardstick(ratio, 1.0, FACTORS)
-DIFFERENCE = Yardstick(difference, 0.0, PARTS)
+DIFFERENCE = Yardstick(partial(difference, scale=APART), 0.0, PARTS)
 
 
 @dataclass(frozen=True)

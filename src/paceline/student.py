@@ -26,7 +26,7 @@ def quantile(tails: float, freedom: float) -> float:
     return low
 
 
-def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
+def interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
     """Where the true mean of two values or more lies."""
     return _around(statistics.fmean(values), [values], confidence)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from paceline.charts.material import Choice, Drawing, Material, amount, layer, silent, words
+from paceline.charts.material import MOST_INTERVAL, Choice, Drawing, Material, amount, layer, silent, words
 from paceline.charts.style import BAR_STEP, WIDTH, Spec
 from paceline.charts.words import MOST_NAMED, outcome, with_interval
 from paceline.metrics import Row
 from paceline.report.columns import joined, number
 from paceline.report.words import few
+from paceline.stats import Estimate
 
 TOGETHER = "one process serves all devices, so its memory is that of all together"
 
@@ -24,6 +25,7 @@ class Bar(NamedTuple):
     span: tuple[float, float] | None
     said: str  # at its end
     hollow: bool = False  # of another kind than the rest, not to be compared with them
+    cut: bool = False  # the span goes on
 
 
 def speed(material: Material) -> Drawing | None:
@@ -32,19 +34,20 @@ def speed(material: Material) -> Drawing | None:
     found = [(name, row, row.images_per_second) for name, row in choice.named.items() if row.images_per_second]
     if not found:
         return None
-    bars = [
-        Bar(
-            name,
-            row,
-            value.median,
-            (value.low, value.high) if value.low is not None and value.high is not None else None,
-            outcome(row, number(value.median)),
-        )
-        for name, row, value in found
-    ]
     ranked = sorted(found, key=lambda each: -each[2].median)
+    end = MOST_INTERVAL * ranked[0][2].median
+    bars = [_speed_bar(name, row, value, end) for name, row, value in found]
     told = [f"{name} {with_interval(value)}" for name, _, value in ranked]
-    return Drawing(_bars(bars, choice, material, "images/s"), told, choice.notes)
+    beyond = [bar.name for bar in bars if bar.cut]
+    notes = [f"the interval goes on beyond the picture: {few(beyond, MOST_NAMED, ', ')}"] if beyond else []
+    return Drawing(_bars(bars, choice, material, "images/s"), told, [*choice.notes, *notes])
+
+
+def _speed_bar(name: str, row: Row, value: Estimate, end: float) -> Bar:
+    said = outcome(row, number(value.median))
+    if value.low is None or value.high is None:
+        return Bar(name, row, value.median, None, said)
+    return Bar(name, row, value.median, (value.low, min(value.high, end)), said, cut=value.high > end)
 
 
 def memory(material: Material) -> Drawing | None:
@@ -72,7 +75,7 @@ def memory(material: Material) -> Drawing | None:
 def _bars(bars: Sequence[Bar], choice: Choice, material: Material, title: str) -> Spec:
     line, along = choice.line(), amount("value", title, tickCount=6)
     ends = [{"cell": bar.name, "value": max(bar.value, *(bar.span or (0.0,))), "said": bar.said} for bar in bars]
-    spans = [{"cell": bar.name, "low": bar.span[0], "high": bar.span[1]} for bar in bars if bar.span]
+    spans = [{"cell": bar.name, "low": bar.span[0], "high": bar.span[1], "cut": bar.cut} for bar in bars if bar.span]
     drawn = {bar.name for bar in bars}
     return lines_of_cells(
         choice,
@@ -102,12 +105,13 @@ def lines_of_cells(choice: Choice, *layers: Spec) -> Spec:
 
 
 def intervals(spans: Sequence[Spec], line: Spec, title: str) -> Iterator[Spec]:
-    """From `low` to `high`, with a stroke at either end."""
+    """From `low` to `high`, with a stroke at either end but where it was cut."""
     if not spans:
         return
     yield layer(silent("rule", strokeWidth=1.5), spans, x=amount("low", title), x2={"field": "high"}, y=line)
-    for end in ("low", "high"):
-        yield layer(silent("tick", size=8, thickness=1.5), spans, x=amount(end, title), y=line)
+    whole = [span for span in spans if not span.get("cut")]
+    for end, ended in (("low", spans), ("high", whole)):
+        yield layer(silent("tick", size=8, thickness=1.5), ended, x=amount(end, title), y=line)
 
 
 def without_value(missing: Sequence[str], choice: Choice, material: Material, along: Spec) -> Iterator[Spec]:

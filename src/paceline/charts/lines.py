@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from paceline.charts.material import MOST_LINES, Drawing, Material, amount, dashes, layer, silent, slowness, told_apart
+from paceline.charts.material import (
+    MOST_INTERVAL,
+    MOST_LINES,
+    Drawing,
+    Material,
+    amount,
+    dashes,
+    layer,
+    silent,
+    slowness,
+    told_apart,
+)
 from paceline.charts.style import PANEL_HEIGHT, PANEL_WIDTH, WIDTH, Spec
 from paceline.charts.words import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
 from paceline.metrics import Row
@@ -46,14 +57,15 @@ def scaling(material: Material) -> Drawing | None:
     speed_up = amount("scaling", f"speed-up ({kinds} scaling)")
     efficiency = amount("efficiency", "speed-up ÷ devices", format=".0%")
     ideal = [{"devices": count, "scaling": count, "efficiency": 1, "said": "ideal"} for count in (1, most)]
+    shown, cut = _cut(values, "scaling", "efficiency")
     panels = [
-        {**_size(PANEL_WIDTH), "layer": [*_ideal(ideal, along, up), *_points(values, along, up, lines, material)]}
+        {**_size(PANEL_WIDTH), "layer": [*_ideal(ideal, along, up), *_points(shown, along, up, lines, material)]}
         for up in (speed_up, efficiency)
     ]
     unlike = len(material.rows) - len(alike)
     left_out = [f"without {unlike} cells of unlike, slowed or wrapped devices"] if unlike else []
     told = [_told_scaling(row, name) for row, name in lines.points() if row.device_count > 1]
-    return Drawing({"hconcat": panels, "spacing": 40}, told, [*lines.notes, *left_out])
+    return Drawing({"hconcat": panels, "spacing": 40}, told, [*lines.notes, *left_out, *cut])
 
 
 def _speed_up(row: Row) -> Spec:
@@ -100,8 +112,9 @@ def batch(material: Material) -> Drawing | None:
     up = amount("speed", "images/s")
     best = {name: min((row for row, line in lines.points() if line == name), key=slowness) for name in lines.called}
     told = [f"fastest {_told_speed(row, name)}" for name, row in best.items()]
-    body = {**_size(WIDTH), "layer": list(_points(values, along, up, lines, material))}
-    return Drawing(body, told, lines.notes)
+    shown, cut = _cut(values, "speed")
+    body = {**_size(WIDTH), "layer": list(_points(shown, along, up, lines, material))}
+    return Drawing(body, told, [*lines.notes, *cut])
 
 
 def _speed(row: Row) -> Spec:
@@ -159,6 +172,16 @@ def _called(rows: Sequence[Row], along: Along) -> list[str]:
 
 def _size(width: int) -> Spec:
     return {"width": width, "height": PANEL_HEIGHT}
+
+
+def _cut(values: Sequence[Spec], *names: str) -> tuple[list[Spec], list[str]]:
+    """These with no interval that reaches far beyond the highest point, and a note if one did."""
+    ends = {f"{name}_high": MOST_INTERVAL * max(value[name] for value in values) for name in names}
+    shown = [
+        {**value, **{high: min(value[high], end) for high, end in ends.items() if high in value}} for value in values
+    ]
+    count = sum(before != after for before, after in zip(values, shown, strict=True))
+    return shown, counted(count, "interval goes on beyond the picture", "intervals go on beyond the picture")
 
 
 def _points(values: Sequence[Spec], along: Spec, up: Spec, lines: Lines, material: Material) -> Iterator[Spec]:

@@ -19,6 +19,7 @@ from paceline.series import Series
 Link = Callable[[Row], str]
 
 MOST_CELLS = 24  # bars that are still read
+MOST_INTERVAL = 1.5  # times the largest value: a longer one would have the picture to itself
 MOST_LINES = len(SHAPES)  # that are still told apart in grey print
 
 

@@ -66,7 +66,7 @@ def with_interval(value: Estimate) -> str:
 
 def fastest(found: Sequence[Finding]) -> list[str]:
     if len(found) > FEW_SETS:
-        return _best("fastest", _times)(found)
+        return _best("fastest", as_factor)(found)
     return [_of_one_set(finding) for finding in found]
 
 
@@ -75,10 +75,10 @@ def _of_one_set(finding: Finding) -> str:
     unclear, clear = _split(finding)
     if unclear:
         rivals = _or([who, *(one.name for one in unclear)])
-        parts = [_times(one) for one in (*unclear[:1], *clear[:1])]
+        parts = [as_factor(one) for one in (*unclear[:1], *clear[:1])]
         return f"cannot tell which is the fastest on {finding.where}, {rivals}: {who} is {' and '.join(parts)}"
-    others = ", ".join(map(_times, clear[1:])) if len(clear) < MOST_PARTS else ""
-    return f"{who} is the fastest on {finding.where}: {_times(clear[0])}, the next{'; ' + others if others else ''}"
+    others = ", ".join(map(as_factor, clear[1:])) if len(clear) < MOST_PARTS else ""
+    return f"{who} is the fastest on {finding.where}: {as_factor(clear[0])}, the next{'; ' + others if others else ''}"
 
 
 def _best(name: str, words: Callable[[Against], str]) -> Callable[[Sequence[Finding]], list[str]]:
@@ -123,13 +123,13 @@ def _split(finding: Finding) -> tuple[list[Against], list[Against]]:
     return [one for one in finding.against if not one.clear], [one for one in finding.against if one.clear]
 
 
-def _times(one: Against) -> str:
+def as_factor(one: Against) -> str:
     return f"{with_interval(one.value)} times {one.name}"
 
 
-def _above(one: Against) -> str:
+def as_difference(one: Against) -> str:
     value = one.value
-    return f"{value.median:.3f} ({value.low:.3f}–{value.high:.3f}) above {one.name}"
+    return f"{value.median:.3f} ({value.low:.3f} to {value.high:.3f}) above {one.name}"
 
 
 def _or(names: Sequence[str]) -> str:
@@ -145,7 +145,7 @@ WORDS: dict[str, Callable[[Sequence[Finding]], list[str]]] = {
     "without result": without_result,
     "slower": scaled("more devices are slower"),
     "above linear": scaled("scaling is above linear, which asks for an explanation"),
-    "accuracy": _best("highest test accuracy", _above),
-    "memory": _best("least memory", _times),
+    "accuracy": _best("highest test accuracy", as_difference),
+    "memory": _best("least memory", as_factor),
     "apart": measured_apart,
 }

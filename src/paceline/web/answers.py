@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from paceline.findings import ACCURACY, MEMORY, RATIO, SPEED, Against, Judge, Quantity, interleaved
 from paceline.metrics import Row
-from paceline.report.columns import accuracy, interval, number, part, where
-from paceline.report.sentences import with_interval
+from paceline.report.columns import accuracy, interval, number, where
+from paceline.report.sentences import as_difference, as_factor
 from paceline.series import Moment
 from paceline.stats import Estimate, estimate
 from paceline.web.words import shown
@@ -151,19 +151,11 @@ def _quickest(rows: Sequence[Row], times: Times, target: float) -> Question:
     left = sum(bool(row.test_accuracy_of_runs) and not seconds(row) for row in rows)
     aside = f"{left} other{'s' if left > 1 else ''} did not reach it in every run" if left else ""
     quantity = Quantity("time to accuracy", seconds, -1, RATIO)
-    return Question(f"Quickest to test accuracy {target:g}", quantity, _with("s of training"), _times, aside)
+    return Question(f"Quickest to test accuracy {target:g}", quantity, _with("s of training"), as_factor, aside)
 
 
 def _with(unit: str) -> Callable[[Estimate], str]:
     return lambda value: f"{number(value.median)} {unit}" + (f" ({interval(value)})" if value.low is not None else "")
-
-
-def _times(one: Against) -> str:
-    return f"{with_interval(one.value)} times {one.name}"
-
-
-def _above(one: Against) -> str:
-    return f"{one.value.median:.3f} ({part(one.value.low)}–{part(one.value.high)}) above {one.name}"
 
 
 def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
@@ -195,7 +187,7 @@ def _few(names: Sequence[str], last: str) -> str:
 
 
 QUESTIONS = (
-    Question("Fastest", SPEED, _with("images/s"), _times),
-    Question("Least memory", MEMORY, _with("MiB, all devices together"), _times),
-    Question("Best test accuracy", ACCURACY, accuracy, _above),
+    Question("Fastest", SPEED, _with("images/s"), as_factor),
+    Question("Least memory", MEMORY, _with("MiB, all devices together"), as_factor),
+    Question("Best test accuracy", ACCURACY, accuracy, as_difference),
 )
