@@ -14,7 +14,9 @@ def home() -> Path:
 
 
 def environments_folder() -> Path:
-    return home() / "environments"
+    """`$PACELINE_ENVIRONMENTS`, so that homes of their own can share what takes gigabytes; else in the home."""
+    chosen = os.environ.get("PACELINE_ENVIRONMENTS")
+    return Path(chosen).expanduser().absolute() if chosen else home() / "environments"
 
 
 def default_store() -> Path:
