@@ -27,8 +27,9 @@ from paceline.errors import UserError
 from paceline.frameworks import find
 from paceline.launchers import commands
 from paceline.machine import this_machine
+from paceline.measuring_lock import alone
 from paceline.plan import Plan, Run, make_job, make_plan
-from paceline.runner import Tools, alone
+from paceline.runner import Tools
 from paceline.stats import Estimate, difference
 from paceline.store import Store, new_id
 from paceline.suite import make_suite

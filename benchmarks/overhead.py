@@ -35,8 +35,9 @@ from benchmarks.comparison import (
 from benchmarks.contestants import WORKLOAD, YARDSTICKS, Meter, run_duel, run_handwritten, run_ours
 from paceline.errors import UserError, unknown
 from paceline.machine import this_machine
+from paceline.measuring_lock import alone
 from paceline.plan import Plan, Run, make_plan
-from paceline.runner import Tools, alone
+from paceline.runner import Tools
 from paceline.stats import Estimate, estimate
 from paceline.store import Store
 from paceline.suite import make_suite

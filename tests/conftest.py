@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-from paceline import datasets
+from paceline import datasets, measuring_lock
 from tests.command_line import CommandLine
 
 hypothesis.settings.register_profile("shared machine", deadline=None)  # a slow moment is no failure
 hypothesis.settings.load_profile("shared machine")
 # A shell's background jobs ignore Ctrl-C, and so would all that they start: tests interrupt programs.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither wait for a measurement of this machine nor refuse one; they check behaviour, not speed."""
+    os.environ[measuring_lock.VARIABLE] = str(tmp_path_factory.mktemp("lock") / measuring_lock.NAME)
+    yield
+    del os.environ[measuring_lock.VARIABLE]
 
 
 @pytest.fixture

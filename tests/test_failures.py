@@ -271,13 +271,3 @@ def test_interrupt_ends_the_tree_and_keeps_finished_runs(paceline: CommandLine) 
     assert len(list(paceline.store.glob("runs/*"))) == 1  # the run that was cut off left nothing
     (row,) = paceline.rows()
     assert (row["status"], row["repeats"]) == ("not run", 1)
-
-
-def test_second_measurement_at_the_same_time_is_refused(paceline: CommandLine) -> None:
-    running = paceline.start("run", "cifar10-conv", "--framework", "fake", *LONG)
-    wait_until(lambda: training_pids(paceline))
-    second = paceline("run", "cifar10-conv", "--framework", "fake", *SHORT)
-    running.send_signal(signal.SIGINT)
-    running.communicate(timeout=20)
-    assert second.returncode == 1
-    assert f"process {running.pid}" in second.stderr

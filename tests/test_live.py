@@ -21,12 +21,12 @@ from paceline.bundles.reading import IMPORT_FOLDER, ImportRecord
 from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.home import home
-from paceline.runner import alone
+from paceline.measuring_lock import alone
 from paceline.store import INDEX_FILE, Store
 from paceline.timing.command import ExternalCommand
 from paceline.web import listing
 from paceline.web.folders import SILENCE_SECONDS, OpenRun
-from paceline.web.live import Observer, Progress, measurer_began
+from paceline.web.live import Observer, Progress
 from paceline_worker.protocol import LEASE_FILE
 from tests.command_line import CommandLine, send, wait_until
 from tests.made_events import block, entered
@@ -142,12 +142,46 @@ def test_older_runs_count_as_the_plan_says_wherever_they_are_counted(
     assert [of_cell.status] == list(line.counts) == [cell_status]
 
 
-def test_plan_is_running_between_two_runs_if_who_began_it_lives(store: Store) -> None:
+def test_plan_is_running_between_two_runs_while_its_process_measures(store: Store) -> None:
     save_plan(store, {CELL: ["one"]})
     long_ago(store.folder / INDEX_FILE)
     assert seen(store).state == "interrupted"
-    with alone():
+    with alone() as measuring:
+        measuring.note_plan(store.folder, store.query("SELECT id FROM plan")[0]["id"])
         assert seen(store).state == "running"
+
+
+def test_older_plan_is_running_when_its_process_says_so(store: Store) -> None:
+    save_plan(store, {CELL: ["one"]})
+    older = store.query("SELECT id FROM plan")[0]["id"]
+    save_plan(store, {cell(batch_size=200): ["two"]})
+    long_ago(store.folder / INDEX_FILE)
+    with alone() as measuring:
+        measuring.note_plan(store.folder, older)
+        observer = Observer(store)
+        now = observer.progress(older)
+        assert now
+        assert (now.state, observer.running()) == ("running", older)
+        assert seen(store).state == "interrupted"
+
+
+def test_run_belongs_to_the_plan_that_its_process_names(store: Store) -> None:
+    save_plan(store, {CELL: ["one"]})
+    begin_run(store, record(LATER, "one"), [[entered("train")]])
+    with alone() as measuring:
+        measuring.note_plan(store.folder)  # as `explain` does, whose runs may have the keys of a plan
+        measuring.note_run(LATER)
+        assert seen(store).run is None
+    assert seen(store).run is not None
+
+
+def test_plan_of_another_store_is_not_running_here(store: Store, tmp_path: Path) -> None:
+    save_plan(store, {CELL: ["one"]})
+    plan = store.query("SELECT id FROM plan")[0]["id"]
+    long_ago(store.folder / INDEX_FILE)
+    with alone() as measuring:
+        measuring.note_plan(tmp_path / "elsewhere", plan)
+        assert seen(store).state == "interrupted"
 
 
 def test_imported_plan_that_is_newer_does_not_end_the_one_that_is_measured_here(store: Store) -> None:
@@ -161,28 +195,13 @@ def test_imported_plan_that_is_newer_does_not_end_the_one_that_is_measured_here(
     note = ImportRecord(bundle="", time=0.0, runs=(foreign,))
     (store.folder / IMPORT_FOLDER / "note.json").write_bytes(msgspec.json.encode(note))
     long_ago(store.folder / INDEX_FILE)
-    with alone():
+    with alone() as measuring:
+        measuring.note_plan(store.folder, own)
         observer = Observer(store)
         now = observer.progress(own)
         assert now
         assert (now.state, now.final, observer.running()) == ("running", False, own)
         assert seen(store).state == "interrupted"
-
-
-def test_plan_is_not_running_while_a_later_process_measures_something_else(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("paceline.store.new_id", lambda: "20260101-000000-000000-aaaaaa")
-    save_plan(store, {CELL: ["one"]})
-    long_ago(store.folder / INDEX_FILE)
-    with subprocess.Popen(["sleep", "60"]) as other:
-        home().mkdir()
-        (home() / "measuring.lock").write_text(str(other.pid))
-        assert measurer_began() is not None
-        assert seen(store).state == "interrupted"
-        other.kill()
-        other.wait()
-        assert measurer_began() is None
 
 
 def test_disk_is_looked_at_twice_a_second_however_many_ask(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,10 +18,10 @@ import pytest
 from msgspec.structs import replace
 
 from paceline.errors import UserError
+from paceline.measuring_lock import alone
 from paceline.metrics import table_rows
 from paceline.plan import Plan, Run
 from paceline.report.render import FORMATS
-from paceline.runner import alone
 from paceline.store import INDEX_FILE, Store
 from paceline.suite import Suite
 from paceline.web import logs

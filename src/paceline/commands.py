@@ -20,6 +20,7 @@ from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, Framework, expand, find
 from paceline.machine import this_machine
+from paceline.measuring_lock import Measuring, alone
 from paceline.metrics import chosen_rows, layout_of, table_rows
 from paceline.plan import Plan, Run, lacking, make_plan, too_many_devices
 from paceline.report.beside import beside_published
@@ -27,7 +28,7 @@ from paceline.report.grids import FORMATS as GRID_FORMATS
 from paceline.report.grids import in_layout
 from paceline.report.verdicts import FORMATS as VERDICT_FORMATS
 from paceline.rounds import further_rounds
-from paceline.runner import Tools, alone, execute
+from paceline.runner import Tools, execute
 from paceline.store import Store
 from paceline.suite import Suite, known_suites, load_suite, make_suite
 from paceline.timing import measuring as timing
@@ -72,28 +73,32 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
     print(f"{len(plan.cells)} cells, {', '.join([f'{len(left)} runs to do', *about])}")
 
 
-def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str) -> bool:
+def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str, *, wait: bool = False) -> bool:
     """Measure what is missing and print the table; whether any cell failed."""
     store, plan = Store(folder), make_plan(read_suite(what, settings), this_machine())
     save = partial(store.save_plan, command=shlex.join(["paceline", *sys.argv[1:]]))
-    with alone():
+    with alone(wait=wait) as measuring:
         plan_id = save(plan, older_runs=done)
-        measure(plan, store, done)
+        measuring.note_plan(folder, plan_id)
+        measure(plan, store, done, measuring)
         for wider_id, added in further_rounds(plan, plan_id, store, save):
-            measure(added, store, done)
+            measuring.note_plan(folder, wider_id)
+            measure(added, store, done, measuring)
             plan_id = wider_id
     return show_measured(folder, plan_id)
 
 
-def time_commands(words: Sequence[str], wishes: timing.Wishes, folder: Path) -> bool:
+def time_commands(words: Sequence[str], wishes: timing.Wishes, folder: Path, *, wait: bool = False) -> bool:
     """Measure commands that are not ours and print their table; whether any failed."""
     store, machine = Store(folder), this_machine()
     plan = timing.make_plan(words, wishes, machine)
     console = Console(stderr=True)
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    with alone():
+    with alone(wait=wait) as measuring:
         plan_id = store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
-        timing.measure(plan, wishes.warmup_runs, timing.Bench(store, machine, say, wishes.echo))
+        measuring.note_plan(folder, plan_id)
+        bench = timing.Bench(store, machine, say, wishes.echo, measuring.note_run)
+        timing.measure(plan, wishes.warmup_runs, bench)
     return show_measured(folder, plan_id)
 
 
@@ -103,16 +108,17 @@ def show_measured(folder: Path, plan_id: str) -> bool:
     return any(row.status == "failed" for row in table_rows(Store(folder), {"plan": plan_id}))
 
 
-def measure(plan: Plan, store: Store, done: str) -> None:
+def measure(plan: Plan, store: Store, done: str, measuring: Measuring) -> None:
     """Carry out what is missing of a plan."""
     console, todo = Console(stderr=True), pending(plan, store, done)
     if len(todo) < len(plan.runs):
         console.print(f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done already", highlight=False)
     get_missing(plan, partial(console.print, markup=False, highlight=False, soft_wrap=True))
     with Progress(console, todo, store.seconds_of) as progress:
-        tools = Tools(store, this_machine(), progress)
+        tools = Tools(store, this_machine(), progress, measuring.note_run)
         for run in todo:
             execute(run, tools)
+    measuring.note_run("")
 
 
 def get_missing(plan: Plan, say: Callable[[str], None]) -> None:

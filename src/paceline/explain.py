@@ -21,9 +21,10 @@ from paceline.display import Progress
 from paceline.errors import UserError
 from paceline.lost_time import LostTime, Times, lost_time
 from paceline.machine import Machine, this_machine
+from paceline.measuring_lock import Measuring, alone
 from paceline.outcome import Outcome, cause_of
 from paceline.plan import Plan, Run, make_plan, reason_to_skip, run_key
-from paceline.runner import Tools, alone, measured_shares
+from paceline.runner import Tools, measured_shares
 from paceline.shares import EQUAL, MEASURED, told_shares
 from paceline.store import Store
 from paceline.suite import Suite
@@ -63,19 +64,22 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[str, ...] = ()  # which twin, and why
 
 
-def explain_cell(what: Sequence[str], settings: Mapping[str, Any], rounds: int, folder: Path) -> Explanation:
+def explain_cell(
+    what: Sequence[str], settings: Mapping[str, Any], rounds: int, folder: Path, *, wait: bool = False
+) -> Explanation:
     """Measure the twins of the one cell that is named, as far as they are not measured yet."""
     _check(settings, rounds)
     plan, store = make_plan(read_suite(what, settings), this_machine()), Store(folder)
     cell = only_cell(plan)
-    with alone():
-        shares = _settled_shares(cell, plan, store)
+    with alone(wait=wait) as measuring:
+        measuring.note_plan(folder)
+        shares = _settled_shares(cell, plan, store, measuring)
         if isinstance(shares, Outcome):
             return _explanation(cell, rounds, failures=(shares.message or "its shares are not known",))
         twins = make_twins(replace(cell, shares=shares))
         _check_possible(twins)
         planned = rounds_of(twins, rounds, plan.suite, this_machine())
-        _measure_rounds(planned, plan, store)
+        _measure_rounds(planned, plan, store, measuring)
     return _read(twins, planned, store)
 
 
@@ -108,12 +112,12 @@ def _check_possible(twins: Twins) -> None:
             raise UserError(f"{cell.framework} cannot be explained, since its twin {name!r} cannot be: {reason}.")
 
 
-def _settled_shares(cell: Cell, plan: Plan, store: Store) -> str | Outcome:
+def _settled_shares(cell: Cell, plan: Plan, store: Store, measuring: Measuring) -> str | Outcome:
     """As told; or measured now, so that all twins get the same; or why that failed."""
     if cell.shares != MEASURED:
         return cell.shares
     pilots = tuple(run for run in plan.runs if run.cell != cell)
-    measure(changed(plan, runs=pilots), store, "ok")
+    measure(changed(plan, runs=pilots), store, "ok", measuring)
     tools = Tools(store, this_machine(), Progress(Console(stderr=True), [], store.seconds_of))
     shares = measured_shares(next(run for run in plan.runs if run.cell == cell), tools)
     if isinstance(shares, Outcome):
@@ -140,7 +144,7 @@ def _key(twins: Twins, cell: Cell, repeat: int, machine: Machine) -> str:
     return hashlib.sha256(names.encode()).hexdigest()[:16]
 
 
-def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store) -> None:
+def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, measuring: Measuring) -> None:
     """A round that was cut off or has a failure is measured anew as a whole: its runs are compared with each other.
 
     The plan is not saved: a plain `show` goes on showing the last `run`, and the same `explain` prints this again.
@@ -149,7 +153,7 @@ def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store) -> None:
     if len(left) < len(planned):
         print(f"{len(planned) - len(left)} of {len(planned)} rounds are measured already", file=sys.stderr)
     for part in (left[:1], left[1:]):
-        measure(changed(plan, runs=tuple(run for runs in part for run in runs)), store, "none")
+        measure(changed(plan, runs=tuple(run for runs in part for run in runs)), store, "none", measuring)
         if not all(_is_complete(runs, store) for runs in part):
             return  # what fails in the first round would fail in the others
 

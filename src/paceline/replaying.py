@@ -24,11 +24,12 @@ from paceline.errors import UserError
 from paceline.frameworks import find
 from paceline.indexing import read_run
 from paceline.machine import Machine, this_machine
+from paceline.measuring_lock import Measuring, alone
 from paceline.outcome import printable
 from paceline.plan import Plan, Run, make_job, reason_to_skip
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RunRecord
 from paceline.replay_results import Replay, set_side_by_side
-from paceline.runner import Tools, alone, run_folder, train
+from paceline.runner import Tools, run_folder, train
 from paceline.shares import MEASURED
 from paceline.store import Store, new_id
 from paceline.suite import Suite
@@ -82,7 +83,7 @@ class Original:
             raise UserError(f"Cannot replay run {self.record.id}: its cell makes no job: {why}.") from None
 
 
-def replay(text: str, repeats: int, store: Store, *, trust: bool = False) -> Replay:
+def replay(text: str, repeats: int, store: Store, *, trust: bool = False, wait: bool = False) -> Replay:
     """Measure the same again on this machine, as a plan of its own; old results stay what they are."""
     if repeats < 1:
         raise UserError("--repeats is a whole number from 1 up.")
@@ -95,9 +96,13 @@ def replay(text: str, repeats: int, store: Store, *, trust: bool = False) -> Rep
     if record.cell.command and not Path(record.cell.command.folder).is_dir():
         raise UserError(f"The folder {printable(record.cell.command.folder)}, in which the command ran, is not here.")
     plan = _plan(record, repeats, timeout, machine)
-    with alone():
-        store.save_plan(plan, shlex.join(["paceline", "replay", record.id, "--repeats", str(repeats)]))
-        (_time if record.cell.command else _train_again)(original, plan, store, machine)
+    with alone(wait=wait) as measuring:
+        plan_id = store.save_plan(plan, shlex.join(["paceline", "replay", record.id, "--repeats", str(repeats)]))
+        measuring.note_plan(store.folder, plan_id)
+        if record.cell.command:
+            _time(plan, store, machine, measuring)
+        else:
+            _train_again(original, plan, store, machine, measuring)
     return set_side_by_side(store, _old_runs(store, record, repeats), _new_runs(store, plan))
 
 
@@ -194,14 +199,14 @@ def timeout_of(store: Store, record: RunRecord) -> float:
     return usual
 
 
-def _time(_: Original, plan: Plan, store: Store, machine: Machine) -> None:
+def _time(plan: Plan, store: Store, machine: Machine, measuring: Measuring) -> None:
     say = partial(Console(stderr=True).print, markup=False, highlight=False, soft_wrap=True)
-    timing.measure(plan, 0, timing.Bench(store, machine, say, echo=False))
+    timing.measure(plan, 0, timing.Bench(store, machine, say, echo=False, note_run=measuring.note_run))
 
 
-def _train_again(original: Original, plan: Plan, store: Store, machine: Machine) -> None:
+def _train_again(original: Original, plan: Plan, store: Store, machine: Machine, measuring: Measuring) -> None:
     with Progress(Console(stderr=True), list(plan.runs), store.seconds_of) as progress:
-        tools = Tools(store, machine, progress)
+        tools = Tools(store, machine, progress, measuring.note_run)
         for run in plan.runs:
             _execute(run, _job(original, run), tools)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import shutil
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +17,6 @@ from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.frameworks import find
-from paceline.home import home
 from paceline.launchers import Command, commands
 from paceline.machine import Machine
 from paceline.outcome import Outcome, judge, out_of_memory_kills
@@ -42,11 +39,16 @@ class Display(Protocol):
     def end(self, run: Run, run_id: str, outcome: Outcome) -> None: ...
 
 
+def ignore(run_id: str) -> None:
+    """Take note of no run."""
+
+
 @dataclass(frozen=True)
 class Tools:
     store: Store
     machine: Machine
     display: Display
+    note_run: Callable[[str], None] = ignore  # called with the id of each run as it begins
 
 
 def execute(run: Run, tools: Tools) -> Outcome:
@@ -129,29 +131,9 @@ def run_folder(run: Run, job: Job, environment: Environment, tools: Tools) -> It
     )
     try:
         tools.store.create_run(record, job)
+        tools.note_run(run_id)
         yield folder, starts
     except BaseException:
         if not (folder / OUTCOME_FILE).exists():
             shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-@contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """Two measurements at once would spoil each other, so there is one at a time."""
-    home().mkdir(parents=True, exist_ok=True)
-    with (home() / "measuring.lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            raise UserError(
-                f"Another Paceline is measuring on this machine (process {lock.read() or '?'}); wait for its end."
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        try:
-            yield
-        finally:
-            lock.truncate(0)  # the process goes on, with its table, and measures no more

@@ -39,6 +39,9 @@ StoreFlag = Annotated[
     Path | None,
     Parameter(converter=absolute, help="Where results are kept; default: in the user's data directory."),
 ]
+WaitFlag = Annotated[
+    bool, Parameter(negative=(), help="Wait for another measurement on this machine to end, instead of giving up.")
+]
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from paceline.cli.application import EXIT_FAILED_CELLS, StoreFlag, app
+from paceline.cli.application import EXIT_FAILED_CELLS, StoreFlag, WaitFlag, app
 from paceline.home import default_store
 
 
@@ -67,6 +67,7 @@ def replay(
     *,
     repeats: int = 1,
     trust: Annotated[bool, Parameter(negative=())] = False,
+    wait: WaitFlag = False,
     format: Literal["text", "json"] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> int:
@@ -85,6 +86,6 @@ def replay(
     from paceline.report.replays import FORMATS
     from paceline.store import Store
 
-    found = run_again(run, repeats, Store(store or default_store()), trust=trust)
+    found = run_again(run, repeats, Store(store or default_store()), trust=trust, wait=wait)
     sys.stdout.write(FORMATS[format](found))
     return EXIT_FAILED_CELLS if found.new_failures else 0

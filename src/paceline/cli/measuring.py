@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, StoreFlag, app
+from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, StoreFlag, WaitFlag, app
 from paceline.cli.choices import Choices
 from paceline.home import default_store
 
@@ -33,6 +33,7 @@ def run(
     store: StoreFlag = None,
     again: bool = False,
     retry_failed: bool = False,
+    wait: WaitFlag = False,
 ) -> int:
     """Measure workloads, or a suite file, and show the table.
 
@@ -48,7 +49,7 @@ def run(
     from paceline.commands import run_suite
 
     done = "none" if again else "ok" if retry_failed else "all"
-    return EXIT_FAILED_CELLS if run_suite(what, choices.settings(), store or default_store(), done) else 0
+    return EXIT_FAILED_CELLS if run_suite(what, choices.settings(), store or default_store(), done, wait=wait) else 0
 
 
 @app.command
@@ -56,6 +57,7 @@ def explain(
     *what: str,
     choices: Choices = Choices(),
     rounds: int = 5,
+    wait: WaitFlag = False,
     format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> int:
@@ -71,7 +73,7 @@ def explain(
     from paceline.explain import explain_cell
     from paceline.report.explanation import FORMATS
 
-    explained = explain_cell(what, choices.settings(), rounds, store or default_store())
+    explained = explain_cell(what, choices.settings(), rounds, store or default_store(), wait=wait)
     sys.stdout.write(FORMATS[format](explained))
     return EXIT_FAILED_CELLS if explained.failures else 0
 
@@ -90,6 +92,7 @@ def time(  # noqa: PLR0913 - each is a flag
     preset: PerCommand = None,
     timeout: float = 86400.0,
     echo: bool = False,
+    wait: WaitFlag = False,
     store: StoreFlag = None,
 ) -> int:
     """Measure any training command, or several in turn: paceline time [flags] -- COMMAND [--- COMMAND]...
@@ -121,7 +124,7 @@ def time(  # noqa: PLR0913 - each is a flag
     flags = {"names": name, "devices": devices, "metrics": metric, "presets": preset}
     wishes = Wishes(repeats, warmup_runs, timeout, **{key: given or () for key, given in flags.items()}, echo=echo)
     try:
-        return EXIT_FAILED_CELLS if time_commands(command, wishes, store or default_store()) else 0
+        return EXIT_FAILED_CELLS if time_commands(command, wishes, store or default_store(), wait=wait) else 0
     except KeyboardInterrupt:
         print("paceline: interrupted; finished runs are kept, `paceline show` prints them", file=sys.stderr)
         return EXIT_INTERRUPTED

@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 from typing import Literal
 
-from paceline.cli.application import EXIT_FAILED_CELLS, StoreFlag, app
+from paceline.cli.application import EXIT_FAILED_CELLS, StoreFlag, WaitFlag, app
 from paceline.home import default_store
 
 
 @app.command
-def verify(
+def verify(  # noqa: PLR0913 - each is a flag
     *workloads: str,
     framework: str = "all",
     devices: str = "1xcpu",
     update: Literal["replicated", "parameter_server"] = "replicated",
     batch_size: int | None = None,
+    wait: WaitFlag = False,
     format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> int:
@@ -35,10 +36,14 @@ def verify(
         Images of a step on all devices together; default: 16, or 4 for large networks.
     """
     from paceline.commands import show_verdicts, verify_frameworks
+    from paceline.measuring_lock import alone
 
     names = [part for name in workloads or ("cifar10-conv",) for part in name.split(",")]
-    verdicts = verify_frameworks(names, framework.split(","), devices.split(","), update, batch_size)
-    return 0 if show_verdicts(verdicts, format, store or default_store()) else EXIT_FAILED_CELLS
+    folder = store or default_store()
+    with alone(wait=wait) as measuring:
+        measuring.note_plan(folder)
+        verdicts = verify_frameworks(names, framework.split(","), devices.split(","), update, batch_size)
+        return 0 if show_verdicts(verdicts, format, folder) else EXIT_FAILED_CELLS
 
 
 @app.command

@@ -22,6 +22,7 @@ from paceline.machine import Machine
 from paceline.outcome import OUT_OF_MEMORY, Outcome, end_of_log, one_line, out_of_memory_kills, signal_name
 from paceline.plan import Plan, Run
 from paceline.records import OUTCOME_FILE, SECRET, RunRecord
+from paceline.runner import ignore
 from paceline.store import Store, new_id
 from paceline.suite import Suite
 from paceline.timing import command_line as words
@@ -126,6 +127,7 @@ class Bench:
     machine: Machine
     say: Callable[[str], None]
     echo: bool
+    note_run: Callable[[str], None] = ignore  # called with the id of each run as it begins
 
 
 def measure(plan: Plan, warmup_runs: int, bench: Bench) -> None:
@@ -148,6 +150,7 @@ def execute(run: Run, bench: Bench, *, keep: bool = True) -> Outcome:
     """Carry one run to the store; its folder is gone again if it is cut off or not to be kept."""
     kills = out_of_memory_kills()
     folder = bench.store.create_run(_record(run, bench.machine))
+    bench.note_run(folder.name)
     try:
         with CommandProcess(_command(run.cell), folder, run.timeout_seconds, echo=bench.echo) as process:
             report = process.follow()

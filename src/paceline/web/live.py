@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-import psutil
 
 from paceline.bundles.reading import IMPORT_FOLDER, ImportRecord
 from paceline.cell import Cell
 from paceline.display import cell_name, duration
-from paceline.home import home
+from paceline.measuring_lock import Holder, holder
 from paceline.outcome import cause_of, printable
 from paceline.report.columns import number
 from paceline.shares import MEASURED
@@ -25,7 +24,6 @@ from paceline.web.folders import SILENCE_SECONDS, OpenRun, OpenRuns
 
 PERIOD_SECONDS = 0.5  # between two looks at the disk, for all who watch together
 LAST_ENDED = 5  # runs that are named
-CLOCK_SECONDS = 2.0  # ids know whole seconds, and so do some kernels of the start of a process
 
 # The runs that a plan wants, with what has been measured of each, and what such runs took before.
 WANTED = """
@@ -142,14 +140,15 @@ class Observer:
         with self._lock:
             self._look()
             owners = [self._owners[run.id] for run in self._open if run.is_alive]
-            candidates = [owner for owner in (*owners, self._newest) if owner]
+            now = self._holder()
+            candidates = [plan for plan in (now and now.plan, *owners, self._newest) if plan]
             return next((plan for plan in candidates if self._is_running(plan)), None)
 
     def is_busy(self) -> bool:
         """Whether anything is measured: a plan, runs of no plan such as those of `explain`, or another store's."""
         if self.running() or any(run.is_alive for run in self.open_runs()):
             return True
-        return measurer_began() is not None  # also between two runs
+        return holder() is not None  # also between two runs
 
     def open_runs(self) -> list[OpenRun]:
         with self._lock:
@@ -179,7 +178,13 @@ class Observer:
         return None
 
     def _owner(self, run: OpenRun) -> str | None:
-        """The plan for which it is done: the last before it that wants it, or whose batches it helps to divide."""
+        """The plan for which it is done: as whoever measures it says.
+
+        If that process is gone, the last plan before it that wants it, or whose batches it helps to divide.
+        """
+        now = self._holder()
+        if now and now.run == run.id:
+            return now.plan or None
         key = run.record.key
         rows = self.store.query("SELECT MAX(plan_id) AS id FROM plan_run WHERE key = ? AND plan_id < ?", key, run.id)
         if rows and rows[0]["id"]:
@@ -198,15 +203,25 @@ class Observer:
         return self._counts[plan_id]
 
     def _is_running(self, plan_id: str) -> bool:
-        """One of its runs is alive, or who saved it still lives and is about to begin the next."""
+        """One of its runs is alive, or whoever measures it is about to begin the next."""
         own = [run for run in self._open if self._owners.get(run.id) == plan_id]
         if any(run.is_alive for run in own):
             return True
         counts = self._counted(plan_id)
-        if counts is None or counts.is_complete or plan_id != self._newest:
+        if counts is None or counts.is_complete:
             return False
         just_now = not own and time.time() - self._stamp[0] / 1e9 < SILENCE_SECONDS
-        return just_now or _has_measurer(plan_id)
+        return self._is_held(plan_id) or (plan_id == self._newest and just_now)
+
+    def _is_held(self, plan_id: str) -> bool:
+        """Whether the process that measures on this machine says that it measures this plan."""
+        now = self._holder()
+        return now is not None and now.plan == plan_id
+
+    def _holder(self) -> Holder | None:
+        """Who measures into this store."""
+        now = holder()
+        return now if now and now.store == str(self.store.folder.absolute()) else None
 
     def _progress(self, plan_id: str, counts: Counts) -> Progress:
         own = [run for run in self._open if self._owners.get(run.id) == plan_id]
@@ -224,7 +239,7 @@ class Observer:
             left=duration(max(0.0, left - (_age(run) if run else 0.0))) if left else "",
             run=_run_now(run) if run else None,
             ended=counts.last_ended(),
-            final=not running and (counts.is_complete or (plan_id != self._newest and not _has_measurer(plan_id))),
+            final=not running and (counts.is_complete or plan_id != self._newest),
         )
 
 
@@ -232,12 +247,6 @@ def _imported(store: Store) -> set[str]:
     """The runs that came from elsewhere."""
     notes = (store.folder / IMPORT_FOLDER).glob("*.json")
     return {run for note in notes for run in msgspec.json.decode(note.read_bytes(), type=ImportRecord).runs}
-
-
-def _has_measurer(plan_id: str) -> bool:
-    """Whether who measures now may be who made it."""
-    began = measurer_began()
-    return began is not None and began <= moment_of(plan_id) + CLOCK_SECONDS
 
 
 def _summary(state: str, counts: Counts) -> str:
@@ -281,18 +290,3 @@ def moment_of(plan_id: str) -> float:
         return float(calendar.timegm(time.strptime(plan_id[:15], "%Y%m%d-%H%M%S")))
     except ValueError:
         return 0.0
-
-
-def measurer_began() -> float | None:
-    """When the process was started that measures on this machine; None if there is none.
-
-    The lock itself is not tried: for that instant, a measurement that is about to begin would be refused.
-    """
-    path = home() / "measuring.lock"
-    try:
-        process, written = psutil.Process(int(path.read_text(encoding="ascii"))), path.stat().st_mtime
-        began = process.create_time()
-        alive = process.status() != psutil.STATUS_ZOMBIE
-    except (OSError, ValueError, psutil.Error):
-        return None
-    return began if alive and began <= written + 1 else None  # a later one got its number from one that has ended
