@@ -264,9 +264,11 @@ def test_again_holds_for_further_rounds(paceline: CommandLine) -> None:
 
 def test_cell_that_is_known_well_enough_gets_no_more_rounds(paceline: CommandLine) -> None:
     flags = ("--framework", "fake", "--steps", "20", "--warmup", "1", "--repeats", "3")
-    ended = paceline("run", "cifar10-conv", *flags, "--interval-target", "0.9")
+    ended = paceline("run", "cifar10-conv", *flags, "--interval-target", "0.99")
     assert ended.returncode == 0, ended.stderr
-    assert [(row["repeats"], row["status"]) for row in paceline.rows()] == [(3, "ok")]
+    (row,) = paceline.rows()
+    assert row["status"] == "ok"
+    assert row["repeats"] >= 5  # no three runs are enough, however alike they are
 
 
 def test_scale_is_short_for_growing_sets(paceline: CommandLine) -> None:

@@ -550,10 +550,33 @@ def test_single_run_is_not_enough_where_an_interval_is_asked_for(store: Store) -
 
 
 def test_target_of_the_plan_decides_what_is_noisy(store: Store) -> None:
+    for key, seconds in (("a", 10.0), ("b", 10.1), ("c", 10.2), ("d", 10.3), ("e", 10.4)):  # their range is 4 % wide
+        save_run(store, record(f"run-{key}", key), [trained(1000, seconds)])
     for target, status in ((None, "ok"), (0.03, "noisy"), (0.2, "ok")):
-        save_plan(store, {CELL: ["a", "b", "c"]}, interval_target=target)
-        for key, seconds in (("a", 10.0), ("b", 10.1), ("c", 10.2)):  # the interval is 5 % wide
-            if not store.done(count_failed=True) >= {key}:
-                save_run(store, record(f"run-{key}", key), [trained(1000, seconds)])
+        save_plan(store, {CELL: ["a", "b", "c", "d", "e"]}, interval_target=target)
         (row,) = table_rows(store, {})
-        assert row.status == status
+        assert (row.status, row.sequential) == (status, target is not None)
+
+
+def test_interval_that_ends_the_rounds_is_wider_than_one_that_is_looked_at_once(store: Store) -> None:
+    keys = [str(number) for number in range(9)]
+    for key in keys:
+        save_run(store, record(f"run-{key}", key), [trained(1000, 10.0 + int(key))])
+    widths = []
+    for target in (None, 0.9):
+        save_plan(store, {CELL: keys}, interval_target=target)
+        (row,) = table_rows(store, {})
+        assert row.images_per_second
+        widths.append(row.images_per_second.width or 0.0)
+    assert widths[1] > widths[0]
+
+
+def test_few_runs_that_happen_to_agree_do_not_end_the_rounds(store: Store) -> None:
+    for key in ("a", "b", "c", "d"):
+        save_run(store, record(f"run-{key}", key), [trained(1000, 10.0)])
+    save_plan(store, {CELL: ["a", "b", "c", "d"]}, interval_target=0.03)
+    (row,) = table_rows(store, {})
+    assert row.status == "noisy"
+    assert row.reason == (
+        "the 95 % interval of its 4 runs is 0 % of the median (3 % is the limit); no cell stops before 5 runs"
+    )

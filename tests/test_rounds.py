@@ -77,6 +77,7 @@ def test_rounds_end_with_the_budget_or_when_all_is_known(store: Store) -> None:
     over, over_id = planned(store, repeats=1, budget=0.0)
     measure(store, "a", over.runs[0], 10.0)
     assert list(further_rounds(over, over_id, store, lambda _: "new")) == []
-    known, known_id = planned(store, repeats=2)
-    measure(store, "b", known.runs[1], 10.0)
+    known, known_id = planned(store, repeats=5)
+    for run, name in zip(known.runs[1:], "bcde", strict=True):
+        measure(store, name, run, 10.0)
     assert list(further_rounds(known, known_id, store, lambda _: "new")) == []

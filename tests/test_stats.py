@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
 
 import numpy as np
 import pytest
+from benchmarks.coverage import held_when_stopped
+from benchmarks.noise_shapes import SHAPES, Shape
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline import ordered, student
 from paceline.stats import APART, CONFIDENCE, FEW, NOISY, PARTS, TERMS, Estimate, difference, estimate, ratio
-
-Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 SPEEDS = st.lists(st.floats(0.001, 1e6), min_size=2, max_size=12)
 MANY_SPEEDS = st.lists(st.floats(0.001, 1e6), min_size=FEW + 1, max_size=FEW + 5)
@@ -115,41 +114,30 @@ def test_one_outlier_among_many_moves_nothing() -> None:
     assert estimate(disturbed, TERMS) == estimate(calm, TERMS)
 
 
-def even(stream: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    return np.exp(0.03 * stream.normal(size=shape))
-
-
-def sometimes_disturbed(stream: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    return np.exp(0.02 * stream.normal(size=shape)) / np.where(stream.random(shape) < 0.1, 1.3, 1.0)
-
-
-def often_disturbed(stream: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    return np.exp(0.02 * stream.normal(size=shape)) / np.where(stream.random(shape) < 0.3, 1.3, 1.0)
-
-
-def only_ever_slower(stream: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    return 1 / (1 + 0.05 * stream.exponential(size=shape))
-
-
-@pytest.mark.parametrize("source", [even, sometimes_disturbed, often_disturbed, only_ever_slower])
+@pytest.mark.parametrize("source", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("runs", [3, 4, 5, 6, 7, 9, 13, 23])
-def test_an_interval_holds_the_true_median_as_often_as_it_promises(
-    source: Callable[[np.random.Generator, tuple[int, int]], Floats], runs: int
-) -> None:
+def test_an_interval_holds_the_true_median_as_often_as_it_promises(source: Shape, runs: int) -> None:
     assert CONFIDENCE - 0.03 <= share_held(source, runs) <= CONFIDENCE + 0.03
 
 
 def test_of_two_runs_it_does_so_unless_many_runs_are_disturbed() -> None:
-    assert share_held(even, 2) == pytest.approx(CONFIDENCE, abs=0.02)
-    assert share_held(often_disturbed, 2) == pytest.approx(0.89, abs=0.02)  # neither may have been, or both
+    assert share_held(SHAPES["even"], 2) == pytest.approx(CONFIDENCE, abs=0.02)
+    often = SHAPES["three tenths disturbed"]
+    assert share_held(often, 2) == pytest.approx(0.89, abs=0.02)  # neither may have been, or both
 
 
-def share_held(source: Callable[[np.random.Generator, tuple[int, int]], Floats], runs: int) -> float:
+def share_held(source: Shape, runs: int) -> float:
     """Of the intervals of so many runs, those that hold the true median."""
     stream = np.random.default_rng(runs)
     truth = float(np.median(source(stream, (1000, 1000))))
     intervals = [bounds(estimate(values)) for values in source(stream, (2000, runs)).tolist()]
     return statistics.fmean(low <= truth <= high for low, high in intervals)
+
+
+@pytest.mark.parametrize("source", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("target", [0.03, 0.05, 0.1])
+def test_the_interval_that_ends_further_rounds_holds_it_too(source: Shape, target: float) -> None:
+    assert held_when_stopped(source, target, trials=1000) >= CONFIDENCE - 0.035  # of 1000, 0.95 may come out as 0.93
 
 
 @pytest.mark.parametrize(("runs", "base_runs"), [(2, 2), (3, 3), (3, 12), (5, 5), (6, 13), (12, 12)])

@@ -21,7 +21,7 @@ from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
 from paceline.scaling import Bases
 from paceline.shares import told_shares
-from paceline.stats import PARTS, Estimate, estimate
+from paceline.stats import LEAST_TO_STOP, PARTS, Estimate, estimate
 from paceline.store import Store
 from paceline.timing.rows import CommandRow, command_row
 from paceline.workloads import all_workloads
@@ -61,6 +61,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None  # why it failed or was skipped, or which runs of it failed
     marks: tuple[str, ...]  # such as oversubscribed
     repeats: int  # runs that ended well
+    sequential: bool = False  # rounds were added until the interval was narrow enough; intervals are wider for that
     images_per_second: Estimate | None
     images_per_processor_second: float | None
     seconds: float | None  # of training, start-up and evaluation not included; of a command all of it
@@ -137,7 +138,7 @@ Fields = dict[str, Any]  # some of a row
 
 def _row(one: Measured, bases: Bases, proofs: certificates.Proofs, target: float | None) -> Row:
     workload = all_workloads().get(one.cell.workload)
-    speed = estimate(one.values("images_per_second"))
+    speed = estimate(one.values("images_per_second"), confidence=one.planned.confidence)
     command = command_row(one.cell.command, one.good) if one.cell.command else None
     status, reason = _status(one, command.real_seconds if command else speed)
     return Row(
@@ -171,6 +172,7 @@ def _settings(one: Measured) -> Fields:
         "cores_per_device": len(cell.cores[0]),
         "scaling_kind": cell.scaling,
         "marks": _marks(one),
+        "sequential": one.planned.interval_asked,
     }
 
 
@@ -270,7 +272,9 @@ def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
         goes_on = "starts over" if planned.anew else "goes on"
         more = "" if one.cell.command else f"; the same command {goes_on}"
         return "not run", f"{len(one.runs)} of {planned.wanted} runs are done{more}"
-    if speed and (speed.wider_than(planned.widest) or (planned.interval_asked and speed.low is None)):
+    if speed and planned.interval_asked and len(one.good) < LEAST_TO_STOP:
+        return "noisy", resource_rows.too_few(speed, planned.widest, len(one.good))
+    if speed and speed.wider_than(planned.widest):
         return "noisy", resource_rows.unrest(speed, planned.widest, one.good)
     return "ok", None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paceline.resources import Noise, Range, preallocated
-from paceline.stats import Estimate
+from paceline.stats import LEAST_TO_STOP, Estimate
 
 MEBIBYTE = 2**20
 Runs = Sequence[Mapping[str, Any]]
@@ -47,12 +47,22 @@ def noise(runs: Runs) -> Noise:
     return Noise(**{name: statistics.median(values) for name, values in found.items() if values})
 
 
-def unrest(speed: Estimate, widest: float, runs: Runs) -> str:
-    """How unsure a noisy cell is, and what may have made it so: few runs, or what was seen beside them."""
+def too_few(speed: Estimate, widest: float, runs: int) -> str:
+    """Why a cell wants more runs however narrow its interval is."""
     if speed.width is None:
         return f"a single run has no 95 % interval ({100 * widest:g} % of the median is the limit)"
-    wide, seen = f"the 95 % interval of its {len(runs)} runs is {100 * speed.width:.0f} % of the median", noise(runs)
-    limit = f"{wide} ({100 * widest:g} % is the limit)"
+    return f"{_width_and_limit(speed, widest, runs)}; no cell stops before {LEAST_TO_STOP} runs"
+
+
+def _width_and_limit(speed: Estimate, widest: float, runs: int) -> str:
+    width = 100 * (speed.width or 0.0)
+    return f"the 95 % interval of its {runs} runs is {width:.0f} % of the median ({100 * widest:g} % is the limit)"
+
+
+def unrest(speed: Estimate, widest: float, runs: Runs) -> str:
+    """How unsure a noisy cell is, and what was seen during its runs that may have made it so."""
+    seen = noise(runs)
+    limit = _width_and_limit(speed, widest, len(runs))
     causes = [
         "" if seen.other is None else f"other programs took {100 * seen.other:.1f} % of its cores",
         "" if seen.stolen is None else f"{100 * seen.stolen:.1f} % was stolen",
