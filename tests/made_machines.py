@@ -5,7 +5,7 @@ from __future__ import annotations
 from paceline.machine import Machine
 
 
-def machine(*, cores: int = 4, gpus: tuple[str, ...] = ()) -> Machine:
+def machine(*, cores: int = 4, gpus: tuple[str, ...] = (), quota_cores: float | None = None) -> Machine:
     return Machine(
         host="bench",
         system="Linux 6.1.0",
@@ -14,4 +14,5 @@ def machine(*, cores: int = 4, gpus: tuple[str, ...] = ()) -> Machine:
         memory_bytes=16 * 2**30,
         gpus=gpus,
         gpu_driver="570.1" if gpus else None,
+        quota_cores=quota_cores,
     )

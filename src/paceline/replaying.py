@@ -91,7 +91,7 @@ def replay(text: str, repeats: int, store: Store, *, trust: bool = False, wait: 
     record = original.record
     _check_possible(record, machine)
     timeout = timeout_of(store, record)
-    if not trust and (record.machine.id != machine.id or came_from_elsewhere(store, record.id)):
+    if not trust and (record.machine.id not in machine.ids or came_from_elsewhere(store, record.id)):
         (_check_command_from_elsewhere if record.cell.command else _check_job_from_elsewhere)(original, timeout)
     if record.cell.command and not Path(record.cell.command.folder).is_dir():
         raise UserError(f"The folder {printable(record.cell.command.folder)}, in which the command ran, is not here.")

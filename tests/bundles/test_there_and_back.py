@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from paceline import certificates
@@ -205,12 +206,13 @@ def test_run_does_not_come_into_the_place_of_a_local_one(bundle: Path, target: S
         import_bundle(bundle, target)
 
 
-def test_run_of_this_machine_does_not_come_beside_the_one_that_is_here(tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", [{}, {"identity": ""}], ids=["now", "before there were identities"])
+def test_run_of_this_machine_does_not_come_beside_the_one_that_is_here(tmp_path: Path, changes: dict[str, str]) -> None:
     """Whoever knows a key could else put a faster run of ours before the one that we measured."""
     here, forged = Store(tmp_path / "here"), Store(tmp_path / "forged")
     for store, run_id in ((here, FIRST), (forged, SECOND)):
         save_plan(store, {CELL: ["one"]})
-        save(store, of_machine(run_id, "one", this_machine()))
+        save(store, of_machine(run_id, "one", msgspec.structs.replace(this_machine(), **changes)))
     export_bundle(forged, ALL, tmp_path / "bundle.zip")
     with pytest.raises(UserError, match=f"run {SECOND} says that this machine measured what it has as run {FIRST}"):
         import_bundle(tmp_path / "bundle.zip", here)

@@ -188,12 +188,12 @@ def _new_verdicts(store: Store, verdicts: Sequence[Verdict]) -> Iterator[Verdict
 
 def _check_keys(store: Store, runs: Sequence[RunRecord]) -> None:
     """A run must not come into the place of what was measured here, be it something else or the same."""
-    given, own = {run.key: run for run in runs}, this_machine().id
+    given, own = {run.key: run for run in runs}, this_machine().ids
     for row in store.query(SAME_KEYS, json.dumps(list(given))):
         run = given[row["key"]]
         if (row["machine"], row["cell"], row["repeat"]) != (run.machine.id, cell_id(run.cell), run.repeat):
             raise BundleError(f"run {run.id} has the key of run {row['id']} here, but measured something else")
-        if run.machine.id == own:
+        if run.machine.id in own:
             raise BundleError(f"run {run.id} says that this machine measured what it has as run {row['id']} already")
 
 

@@ -42,6 +42,10 @@ StoreFlag = Annotated[
 WaitFlag = Annotated[
     bool, Parameter(negative=(), help="Wait for another measurement on this machine to end, instead of giving up.")
 ]
+MachineFlag = Annotated[
+    str | None,
+    Parameter(help="What to call this machine instead of knowing it by its system's id; or set PACELINE_MACHINE_NAME."),
+]
 
 
 def main() -> None:

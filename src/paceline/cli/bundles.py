@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from paceline.cli.application import EXIT_FAILED_CELLS, StoreFlag, WaitFlag, app
+from paceline.cli.application import EXIT_FAILED_CELLS, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.home import default_store
+from paceline.identity import name_machine
 
 
 @app.command
@@ -62,13 +63,14 @@ def import_(bundle: Path, *, store: StoreFlag = None) -> None:
 
 
 @app.command
-def replay(
+def replay(  # noqa: PLR0913 - each is a flag
     run: str,
     *,
     repeats: int = 1,
     trust: Annotated[bool, Parameter(negative=())] = False,
     wait: WaitFlag = False,
     format: Literal["text", "json"] = "text",  # noqa: A002 - the flag's name
+    machine_name: MachineFlag = None,
     store: StoreFlag = None,
 ) -> int:
     """Run the same job again on this machine, and compare it with what was recorded.
@@ -86,6 +88,7 @@ def replay(
     from paceline.report.replays import FORMATS
     from paceline.store import Store
 
+    name_machine(machine_name)
     found = run_again(run, repeats, Store(store or default_store()), trust=trust, wait=wait)
     sys.stdout.write(FORMATS[format](found))
     return EXIT_FAILED_CELLS if found.new_failures else 0

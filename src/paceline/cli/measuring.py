@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, StoreFlag, WaitFlag, app
+from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.cli.choices import Choices
 from paceline.home import default_store
+from paceline.identity import name_machine
 
 
 @app.command
-def plan(*what: str, choices: Choices = Choices(), store: StoreFlag = None) -> None:
+def plan(*what: str, choices: Choices = Choices(), machine_name: MachineFlag = None, store: StoreFlag = None) -> None:
     """Show what `run` would do: cells, runs, skips and their reasons, and the time where it is known.
 
     Parameters
@@ -23,6 +24,7 @@ def plan(*what: str, choices: Choices = Choices(), store: StoreFlag = None) -> N
     """
     from paceline.commands import show_plan
 
+    name_machine(machine_name)
     show_plan(what, choices.settings(), store or default_store())
 
 
@@ -30,6 +32,7 @@ def plan(*what: str, choices: Choices = Choices(), store: StoreFlag = None) -> N
 def run(
     *what: str,
     choices: Choices = Choices(),
+    machine_name: MachineFlag = None,
     store: StoreFlag = None,
     again: bool = False,
     retry_failed: bool = False,
@@ -48,6 +51,7 @@ def run(
     """
     from paceline.commands import run_suite
 
+    name_machine(machine_name)
     done = "none" if again else "ok" if retry_failed else "all"
     return EXIT_FAILED_CELLS if run_suite(what, choices.settings(), store or default_store(), done, wait=wait) else 0
 
@@ -58,6 +62,7 @@ def explain(
     choices: Choices = Choices(),
     rounds: int = 5,
     wait: WaitFlag = False,
+    machine_name: MachineFlag = None,
     format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> int:
@@ -73,6 +78,7 @@ def explain(
     from paceline.explain import explain_cell
     from paceline.report.explanation import FORMATS
 
+    name_machine(machine_name)
     explained = explain_cell(what, choices.settings(), rounds, store or default_store(), wait=wait)
     sys.stdout.write(FORMATS[format](explained))
     return EXIT_FAILED_CELLS if explained.failures else 0
@@ -93,6 +99,7 @@ def time(  # noqa: PLR0913 - each is a flag
     timeout: float = 86400.0,
     echo: bool = False,
     wait: WaitFlag = False,
+    machine_name: MachineFlag = None,
     store: StoreFlag = None,
 ) -> int:
     """Measure any training command, or several in turn: paceline time [flags] -- COMMAND [--- COMMAND]...
@@ -121,6 +128,7 @@ def time(  # noqa: PLR0913 - each is a flag
     from paceline.commands import time_commands
     from paceline.timing.measuring import Wishes
 
+    name_machine(machine_name)
     flags = {"names": name, "devices": devices, "metrics": metric, "presets": preset}
     wishes = Wishes(repeats, warmup_runs, timeout, **{key: given or () for key, given in flags.items()}, echo=echo)
     try:

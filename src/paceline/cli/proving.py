@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Literal
 
-from paceline.cli.application import EXIT_FAILED_CELLS, StoreFlag, WaitFlag, app
+from paceline.cli.application import EXIT_FAILED_CELLS, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.home import default_store
+from paceline.identity import name_machine
 
 
 @app.command
@@ -18,6 +19,7 @@ def verify(  # noqa: PLR0913 - each is a flag
     batch_size: int | None = None,
     wait: WaitFlag = False,
     format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+    machine_name: MachineFlag = None,
     store: StoreFlag = None,
 ) -> int:
     """Prove that frameworks compute the same network: outputs, gradients, weights and losses against the reference.
@@ -38,6 +40,7 @@ def verify(  # noqa: PLR0913 - each is a flag
     from paceline.commands import show_verdicts, verify_frameworks
     from paceline.measuring_lock import alone
 
+    name_machine(machine_name)
     names = [part for name in workloads or ("cifar10-conv",) for part in name.split(",")]
     folder = store or default_store()
     with alone(wait=wait) as measuring:
