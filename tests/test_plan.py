@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from paceline.cell import Cell
+from paceline.commands import show_plan
 from paceline.devices import parse_devices
 from paceline.environments import Environment
 from paceline.errors import UserError
@@ -246,6 +247,50 @@ def test_cores_used_twice_are_marked(devices: str, cores_per_device: int | None,
     assert only_cell(devices=devices, cores_per_device=cores_per_device).oversubscribed == oversubscribed
 
 
+def test_cores_of_a_container_are_those_of_its_quota() -> None:
+    limited = machine(cores=64, quota_cores=2.5)
+    assert limited.cores_in_words == "2.5 of 64 cores by quota"
+    assert "Imaginary 9000, 2.5 of 64 cores by quota, 16 GiB" in limited.description
+    assert only_cell(limited, devices="1xcpu").cores == ((0, 1),)
+    one, two = planned(limited, devices=["1xcpu", "2xcpu"]).cells
+    assert (one.cores, two.cores) == (((0,),), ((0,), (1,)))
+    assert not one.oversubscribed
+    assert not two.oversubscribed
+
+
+@pytest.mark.parametrize(
+    ("quota", "devices", "cores_per_device", "oversubscribed"),
+    [
+        (2.0, "2xcpu", 1, False),
+        (2.0, "4xcpu", None, True),
+        (2.5, "1xcpu", 3, True),
+        (0.5, "1xcpu", None, True),  # no device has less than one core
+        (99.0, "4xcpu", None, False),
+    ],
+)
+def test_more_cores_than_a_quota_gives_are_marked(
+    quota: float, devices: str, cores_per_device: int | None, oversubscribed: bool
+) -> None:
+    cell = only_cell(machine(cores=64, quota_cores=quota), devices=devices, cores_per_device=cores_per_device)
+    assert cell.oversubscribed == oversubscribed
+
+
+def test_cores_beside_gpus_are_those_of_the_quota() -> None:
+    limited = machine(cores=64, gpus=("T4",) * 2, quota_cores=4.0)
+    assert only_cell(limited, framework="torch", devices="2xcuda").cores == ((0, 1), (2, 3))
+
+
+def test_plan_says_that_there_is_a_quota(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("paceline.commands.this_machine", lambda: machine(cores=64, quota_cores=2.0))
+    show_plan(["cifar10-conv"], {"framework": ["fake"], "devices": ["1xcpu"]}, tmp_path)
+    assert "2 of 64 cores by quota: devices that want more" in capsys.readouterr().out
+    monkeypatch.setattr("paceline.commands.this_machine", machine)
+    show_plan(["cifar10-conv"], {"framework": ["fake"], "devices": ["1xcpu"]}, tmp_path)
+    assert "quota" not in capsys.readouterr().out
+
+
 def test_every_round_has_every_cell_once() -> None:
     plan = planned(framework=["torch", "jax", "fake"], devices=["1xcpu", "2xcpu"], repeats=3)
     assert [run.repeat for run in plan.runs] == [0] * 6 + [1] * 6 + [2] * 6
@@ -380,6 +425,12 @@ def test_key_stays_when_the_suite_grows() -> None:
     alone = keys(framework="jax", repeats=3)
     among_others = keys(framework=["torch", "jax"], data=["fake:host", "fake:device"], repeats=5)
     assert alone < among_others
+
+
+def test_key_survives_a_new_host_name_where_the_machine_is_known_without() -> None:
+    known = msgspec.structs.replace(machine(), identity="system:1")
+    assert keys(msgspec.structs.replace(known, host="4f2a11c0")) == keys(known)
+    assert keys(msgspec.structs.replace(known, identity="system:2")).isdisjoint(keys(known))
 
 
 def test_key_survives_an_update_of_the_kernel() -> None:

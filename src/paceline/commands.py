@@ -57,8 +57,11 @@ def pending(plan: Plan, store: Store, done: str) -> list[Run]:
 
 
 def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) -> None:
-    plan, store = make_plan(read_suite(what, settings), this_machine()), Store(folder)
+    machine = this_machine()
+    plan, store = make_plan(read_suite(what, settings), machine), Store(folder)
     left = pending(plan, store, "all")
+    if machine.quota_cores is not None:
+        print(f"{machine.cores_in_words}: devices that want more of them are marked oversubscribed")
     skips = {skip.cell: skip.reason for skip in plan.skips}
     for cell in plan.cells:
         runs = [run for run in plan.runs if run.cell == cell]

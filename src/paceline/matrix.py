@@ -76,14 +76,14 @@ def _uses(suite: Suite, machine: Machine) -> Iterator[Use]:
                 slow=slow_factors(slow, devices),
                 wrapped=wrapped,
                 cores=assign_cores(devices, cores, machine.cores),
-                oversubscribed=devices.kind == "cpu" and devices.count * cores > len(machine.cores),
+                oversubscribed=devices.kind == "cpu" and devices.count * cores > machine.allowed_cores,
             )
 
 
 def _cores_per_device(suite: Suite, devices: DeviceSet, sets: list[DeviceSet], machine: Machine) -> int:
     """As told, or so that the largest CPU set of the plan fits and the smaller ones have no more cores per device."""
     rivals = [other.count for other in sets if other.kind == "cpu"] if devices.kind == "cpu" else [devices.count]
-    return suite.cores_per_device or max(1, len(machine.cores) // max(rivals))
+    return suite.cores_per_device or max(1, machine.whole_cores // max(rivals))
 
 
 def _inputs(suite: Suite, workload: Workload, data: str) -> list[tuple[str, str, str]]:

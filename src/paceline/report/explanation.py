@@ -113,7 +113,11 @@ def remarks(explained: Explanation, time: LostTime) -> list[str]:
         f"{explained.update}, {source}, {explained.precision}, batch {size}={explained.batch_size} "
         f"({explained.scaling} scaling), {explained.rounds} rounds of {explained.steps} steps",
     ]
-    said += ["oversubscribed: its devices share cores"] if explained.oversubscribed else []
+    said += (
+        ["oversubscribed: its devices share cores, or have more than a CPU quota lets them use"]
+        if explained.oversubscribed
+        else []
+    )
     said += [f"simulated: devices were slowed down on purpose ({', '.join(slowed)})"] if slowed else []
     return said
 
