@@ -15,9 +15,13 @@ import pynvml
 import pytest
 
 from paceline.cell import Cell
+from paceline.cgroups import Throttling
 from paceline.events import AnyEvent, EventFile
 from paceline.metrics import Row, table_rows
 from paceline.monitor import FILE, Gpu, Monitor, Sample, Usage, read_samples
+from paceline.report import columns
+from paceline.report.remarks import remarks
+from paceline.resource_rows import unrest
 from paceline.resources import (
     Noise,
     core_utilisation,
@@ -28,6 +32,7 @@ from paceline.resources import (
     process_memory,
     spans,
 )
+from paceline.stats import Estimate
 from paceline.store import Store
 from tests.command_line import CommandLine
 from tests.made_events import block, entered, finished, written
@@ -110,6 +115,38 @@ def test_noise_is_what_the_cores_did_beside_the_run() -> None:
         [0],
     )
     assert quiet.other == 0.0
+
+
+def test_throttled_is_what_a_quota_held_back_of_the_time_that_was_wanted() -> None:
+    before = sample(11.0, (0.0, 0.0), used=1.0, throttled=Throttling(seconds=2.0, periods=3))
+    after = sample(15.0, (1.0, 0.0), used=2.0, throttled=Throttling(seconds=5.0, periods=40))
+    assert noise([before, after], TRAINING, [0]).throttled == pytest.approx(0.75)  # 3 s in vain, 1 s used
+    free = msgspec.structs.replace(after, throttled=before.throttled)
+    assert noise([before, free], TRAINING, [0]).throttled == 0.0
+    assert noise([before, sample(15.0, (1.0, 0.0), used=2.0)], TRAINING, [0]).throttled is None  # nobody told
+
+
+def test_row_that_was_throttled_says_so(tmp_path: Path) -> None:
+    ranks: Ranks = [[entered("train", 10.0), block("train", 4.0, 10), entered("evaluate", 20.0)]]
+    samples = [
+        sample(11.0, (0.0, 0.0), throttled=Throttling(seconds=0.0, periods=0)),
+        sample(13.0, (1.0, 0.0), used=1.5, throttled=Throttling(seconds=0.5, periods=20)),
+    ]
+    row = row_of(Store(tmp_path), cell(), ranks, samples)
+    assert row.noise.throttled == 0.25
+    assert row.marks == ("throttled",)
+    assert "throttled 25.0 %" in columns.noise(row)
+    assert remarks([row]) == [
+        "fake 1xcpu is throttled: its CPU quota held back 25% of the processor time that it wanted"
+    ]
+    quiet = msgspec.structs.replace(row, noise=Noise(other=0.01, stolen=0.0, throttled=0.0))
+    assert columns.noise(quiet) == "other 1.0 %, stolen 0.0 %"
+
+
+def test_noisy_row_names_the_quota_among_its_causes() -> None:
+    run = dict.fromkeys(Noise.__struct_fields__) | {"throttled": 0.25}
+    said = unrest(Estimate(100.0, 50.0, 150.0), 0.1, [run, run])
+    assert said.endswith("; its CPU quota held back 25.0 %")
 
 
 def test_rank_trains_from_its_entry_to_the_next_phase(tmp_path: Path) -> None:
@@ -204,7 +241,7 @@ def test_record_from_before_cores_were_sampled_is_read(tmp_path: Path) -> None:
     old = b'{"time": 11.0, "load": 0.1, "ranks": {"0": {"resident_bytes": 5, "processor_seconds": 0.1}}, "gpus": []}\n'
     (tmp_path / FILE).write_bytes(old + old[:-1])  # the second is half written
     (found,) = read_samples(tmp_path)
-    assert (found.ranks[0].children_bytes, found.cores, found.mhz) == (0, [], [])
+    assert (found.ranks[0].children_bytes, found.cores, found.mhz, found.throttled) == (0, [], [], None)
     assert noise([found, found], TRAINING, [0]) == Noise(load=0.1)
 
 

@@ -47,6 +47,27 @@ def test_one_machine_is_not_named(store: Store) -> None:
     assert "machine " not in text(table_rows(store, {}), 200).splitlines()[0]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"identity": "system:2"},
+        {"identity": "system:1", "quota_cores": 2.0},
+    ],
+    ids=["equal hardware", "a quota"],
+)
+def test_machines_that_only_their_records_tell_apart_share_no_table(tmp_path: Path, other: dict[str, object]) -> None:
+    store, known = Store(tmp_path / "store"), msgspec.structs.replace(machine(), identity="system:1")
+    second = msgspec.structs.replace(machine(), **other)
+    for plan, (key, on) in enumerate({"one": known, "two": second}.items()):
+        save_plan(store, {CELL: [key]}, suite=key)
+        save(store, of_machine(f"20250102-00000{plan}-dddddd", key, on))
+    rows = table_rows(store, {"framework": "fake"})
+    assert {row.machine for row in rows} == {known.id, second.id}
+    assert {row.quota_cores for row in rows} == {known.quota_cores, second.quota_cores}
+    titles = [line for line in text(rows, 200).splitlines() if ", machine " in line]
+    assert len(titles) == 2
+
+
 def test_run_keeps_the_kernel_it_ran_on_when_the_machine_has_a_newer_one(tmp_path: Path) -> None:
     store, updated = Store(tmp_path / "results"), msgspec.structs.replace(machine(), system="Linux 6.12.0")
     assert updated.id == machine().id

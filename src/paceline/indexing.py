@@ -55,7 +55,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     for file in files:
         file.read_on()
     index.execute(
-        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             run.id,
             run.key,
@@ -63,6 +63,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
             run.repeat,
             run.machine.id,
             run.machine.description,
+            run.machine.quota_cores,
             run.framework_version,
             run.fingerprint,
             run.worker_code,
@@ -188,5 +189,5 @@ def _insert_noise(index: sqlite3.Connection, run: RunRecord, files: list[EventFi
     cores = sorted({core for device in run.cell.cores for core in device})
     training = resources.spans(files[0], "train") if files else []
     seen = resources.noise(samples, training, cores)
-    row = (run.id, seen.load, seen.other, seen.stolen, seen.lowest_mhz, seen.highest_mhz)
-    index.execute("INSERT INTO noise VALUES (?, ?, ?, ?, ?, ?)", row)
+    row = (run.id, seen.load, seen.other, seen.stolen, seen.throttled, seen.lowest_mhz, seen.highest_mhz)
+    index.execute("INSERT INTO noise VALUES (?, ?, ?, ?, ?, ?, ?)", row)

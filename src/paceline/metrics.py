@@ -97,6 +97,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     images_per_second_of_runs: tuple[float, ...] = ()  # of those that ended well, one by one
     memory_mib_of_runs: tuple[float, ...] = ()  # peak minus idle, all devices together
     test_accuracy_of_runs: tuple[float, ...] = ()
+    quota_cores: float | None = None  # how many cores' time the container could use; None where it was all of them
 
     @property
     def judged(self) -> Estimate | None:
@@ -184,6 +185,7 @@ def _origin(one: Measured, proofs: certificates.Proofs) -> Fields:
         "framework_version": last.get("framework_version"),
         "machine": last.get("machine"),
         "machine_description": last.get("machine_description"),
+        "quota_cores": last.get("quota_cores"),
         "verified": bool(one.runs) and all(certificates.proven(proofs, one.cell, run) for run in one.runs),
         "repeats": len(one.good),
         "runs": tuple(run["id"] for run in one.runs),
@@ -284,6 +286,7 @@ def _marks(one: Measured) -> tuple[str, ...]:
         "oversubscribed": one.cell.oversubscribed,
         "simulated": one.cell.slow,
         "preallocated": resource_rows.any_preallocated(one.good),
+        "throttled": resource_rows.is_throttled(one.good),
     }
     return tuple(mark for mark, true in marks.items() if true)
 

@@ -10,6 +10,7 @@ import msgspec
 import psutil
 
 from paceline import processes
+from paceline.cgroups import Throttling, cpu_groups, throttling
 from paceline.machine import nvidia
 from paceline.processes import GONE
 
@@ -40,6 +41,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     gpus: list[Gpu]
     cores: list[tuple[float, float]] = []  # busy and stolen seconds of each core of the machine since it started
     mhz: list[float] = []  # of each core; empty where nobody tells, or when it was not the time to ask
+    throttled: Throttling | None = None  # by quotas so far; None where nobody counts
 
 
 class Monitor:
@@ -49,6 +51,7 @@ class Monitor:
         self._path = folder / FILE
         self._due = self._frequency_due = 0.0
         self._gpus = _gpu_handles()
+        self._groups = cpu_groups()  # workers stay in them
 
     def sample(self, pids: dict[int, int], *, now: bool = False) -> None:
         """Look at these ranks' processes, if a period has passed since the last look or it is wanted now."""
@@ -63,6 +66,7 @@ class Monitor:
             gpus=[_gpu(handle) for handle in self._gpus],
             cores=[_core(times) for times in psutil.cpu_times(percpu=True)],
             mhz=_frequencies() if now or moment >= self._frequency_due else [],
+            throttled=throttling(self._groups),
         )
         if sample.mhz:
             self._frequency_due = moment + FREQUENCY_PERIOD_SECONDS

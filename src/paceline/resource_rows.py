@@ -10,6 +10,7 @@ from paceline.resources import Noise, Range, preallocated
 from paceline.stats import LEAST_TO_STOP, Estimate
 
 MEBIBYTE = 2**20
+THROTTLED = 0.01  # from here on it is said: less is within what the cores lose in any case
 Runs = Sequence[Mapping[str, Any]]
 
 
@@ -47,6 +48,11 @@ def noise(runs: Runs) -> Noise:
     return Noise(**{name: statistics.median(values) for name, values in found.items() if values})
 
 
+def is_throttled(runs: Runs) -> bool:
+    """Whether a CPU quota has slowed them down."""
+    return (noise(runs).throttled or 0.0) > THROTTLED
+
+
 def too_few(speed: Estimate, widest: float, runs: int) -> str:
     """Why a cell wants more runs however narrow its interval is."""
     if speed.width is None:
@@ -66,6 +72,7 @@ def unrest(speed: Estimate, widest: float, runs: Runs) -> str:
     causes = [
         "" if seen.other is None else f"other programs took {100 * seen.other:.1f} % of its cores",
         "" if seen.stolen is None else f"{100 * seen.stolen:.1f} % was stolen",
+        f"its CPU quota held back {100 * seen.throttled:.1f} %" if seen.throttled else "",
         "" if seen.switches_per_second is None else f"{seen.switches_per_second:.0f} involuntary switches/s",
     ]
     return "; ".join(filter(None, [limit, ", ".join(filter(None, causes))]))

@@ -18,6 +18,7 @@ CONTEXT_BYTES = 2**30  # a driver's context and its libraries' work space may ta
 
 Span = tuple[float, float]  # from … to, in seconds since 1970
 Range = tuple[float, float, float]  # lowest, median, highest
+Pair = tuple[Sample, Sample]
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,7 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
     load: float | None = None  # average of the last minute before the start
     other: float | None = None  # part of the time of its cores that programs not of the run took
     stolen: float | None = None  # and that the host of a virtual machine took
+    throttled: float | None = None  # part of the time that the run wanted of them and its CPU quota held back
     switches_per_second: float | None = None  # threads of the run that had to leave their core
     lowest_mhz: float | None = None
     highest_mhz: float | None = None
@@ -120,12 +122,22 @@ def noise(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[i
         load=samples[0].load if samples else None,
         other=min(max(0.0, others / seconds), 1.0) if between else None,  # two counters never agree to the last tick
         stolen=stolen / seconds if between else None,
+        throttled=throttled(between, _growth(between, _processor_seconds)),
         lowest_mhz=min(mhz, default=None),
         highest_mhz=max(mhz, default=None),
     )
 
 
-Pair = tuple[Sample, Sample]
+def throttled(between: Sequence[Pair], processor_seconds: float) -> float | None:
+    """Of the processor time that a run wanted, which it had or was kept from by a quota, the part it was kept from."""
+    waited = [
+        after.throttled.seconds - before.throttled.seconds
+        for before, after in between
+        if before.throttled and after.throttled
+    ]
+    if not waited or len(waited) < len(between):
+        return None
+    return sum(waited) / (sum(waited) + processor_seconds) if sum(waited) > 0 else 0.0
 
 
 def training_pairs(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> list[Pair]:

@@ -14,7 +14,8 @@ MOST_VALUES = 10_000  # in one question; SQLite allows 32,766
 
 # `{}` is the list of runs. It is written out, because only then SQLite looks at these runs alone inside of a view.
 RUN = """
-SELECT run.*, noise.load, noise.other, noise.stolen, noise.lowest_mhz, noise.highest_mhz,
+SELECT run.*, noise.load, noise.other, noise.stolen, noise.throttled, noise.lowest_mhz,
+       noise.highest_mhz,
        command.user_seconds, command.system_seconds, command.times_sampled, command.largest_process_bytes,
        command.left_behind, told_train.value AS train_accuracy, told_test.value AS test_accuracy,
        (SELECT json_group_object(name, value) FROM reading WHERE reading.run_id = run.id) AS readings

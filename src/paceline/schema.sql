@@ -34,6 +34,7 @@ CREATE TABLE run (
     repeat        INTEGER NOT NULL,
     machine       TEXT NOT NULL, -- its id, the same after an update of its kernel or driver
     machine_description TEXT NOT NULL, -- with kernel and driver as they were
+    quota_cores   REAL,          -- as much time of its cores a container could use; NULL where that was all
     framework_version TEXT NOT NULL,
     fingerprint   TEXT NOT NULL, -- of the framework's environment
     worker_code   TEXT NOT NULL, -- hash of what measured it
@@ -117,6 +118,7 @@ CREATE TABLE noise (             -- one row per run: what else happened; NULL wh
     load        REAL,            -- before the start
     other       REAL,            -- part of its cores' time in training that other programs took
     stolen      REAL,            -- and that the host of a virtual machine took
+    throttled   REAL,            -- part of the time that it wanted of them and its CPU quota held back
     lowest_mhz  REAL,
     highest_mhz REAL
 );

@@ -76,6 +76,8 @@ def _called(some: list[Name], names: list[Name]) -> list[str]:
 def _about_all(rows: list[Row]) -> Iterator[str]:
     if any(row.quick for row in rows):
         yield "scaled down for a small machine (--quick): not the sizes that were published"
+    for quota in dict.fromkeys(row.quota_cores for row in rows if row.quota_cores is not None):
+        yield f"measured under a CPU quota, which gave all programs of the container together {cores_time(quota)}"
     if proven := list(_verified(rows)):
         yield f"verified to compute the same network: {', '.join(proven)}"
     yield from unlike_trainings(rows)
@@ -159,8 +161,25 @@ def early_memory(row: Row) -> str:
     return f"of {most} MiB that the driver saw at most, {started} MiB were taken before anything was built{own}"
 
 
+def crowded(row: Row) -> str:
+    """Too few cores, or a quota that does not let them work all the time."""
+    wanted = row.device_count * row.cores_per_device
+    if row.quota_cores is None or wanted <= row.quota_cores:
+        return "devices share cores"
+    return f"devices have {wanted} core{'s' if wanted > 1 else ''}, and a CPU quota gives {cores_time(row.quota_cores)}"
+
+
+def held_back(row: Row) -> str:
+    return f"its CPU quota held back {row.noise.throttled or 0.0:.0%} of the processor time that it wanted"
+
+
+def cores_time(count: float) -> str:
+    return f"the time of {round(count, 2):g} core{'s' if count > 1 else ''}"
+
+
 MARKS: dict[str, Callable[[Row], str]] = {
     "preallocated": early_memory,
-    "oversubscribed": lambda row: "devices share cores",
+    "oversubscribed": crowded,
+    "throttled": held_back,
     "simulated": slowed,
 }

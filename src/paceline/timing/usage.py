@@ -92,5 +92,6 @@ def _insert_noise(index: sqlite3.Connection, run: RunRecord, usage: CommandUsage
     seconds = len(cores) * (last.time - first.time)
     busy, stolen = (sum(last.cores[core][kind] - first.cores[core][kind] for core in cores) for kind in (0, 1))
     other = (busy - usage.user_seconds - usage.system_seconds) / seconds
-    row = (run.id, first.load, min(max(0.0, other), 1.0), stolen / seconds, None, None)
-    index.execute("INSERT INTO noise VALUES (?, ?, ?, ?, ?, ?)", row)
+    held_back = resources.throttled([(first, last)], usage.user_seconds + usage.system_seconds)
+    row = (run.id, first.load, min(max(0.0, other), 1.0), stolen / seconds, held_back, None, None)
+    index.execute("INSERT INTO noise VALUES (?, ?, ?, ?, ?, ?, ?)", row)
