@@ -22,6 +22,7 @@ SMALL = "six==1.17.0\n"  # a package that installs in a second
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Framework:
     """A framework of one tiny package, in a home of its own."""
     monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("PACELINE_ENVIRONMENTS", raising=False)
     return msgspec.structs.replace(all_frameworks()["fake"], name="small", package="six", requirements=SMALL)
 
 

@@ -397,7 +397,7 @@ def test_all_stands_for_every_listed_framework() -> None:
 def test_framework_that_the_user_must_bring_is_skipped_with_that_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PACELINE_HOME", str(tmp_path))
+    monkeypatch.setenv("PACELINE_ENVIRONMENTS", str(tmp_path))
     foreign = msgspec.structs.replace(find("fake").framework, provided="it is not on PyPI")
     monkeypatch.setattr("paceline.plan.find", lambda name: Contestant(foreign, ""))
     plan = planned()

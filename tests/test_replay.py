@@ -220,7 +220,7 @@ def test_timeout_is_that_of_the_plan_if_a_run_can_have_it(tmp_path: Path, told: 
 
 def test_framework_that_is_not_installed_is_one_line(measured: CommandLine, tmp_path: Path) -> None:
     words = measured.arguments("replay", runs(measured)[0].name)
-    environment = {**os.environ, "PACELINE_HOME": str(tmp_path / "bare")}
+    environment = {**os.environ, "PACELINE_ENVIRONMENTS": str(tmp_path / "bare")}
     ended = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
     assert ended.returncode == 1
     assert ended.stderr == "paceline: fake is not installed; `paceline install fake` installs it.\n"

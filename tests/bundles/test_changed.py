@@ -146,7 +146,7 @@ def nested(depth: int) -> list[Any]:
         (of_plan(lambda plan: plan["keys"].reverse()), "in the place of another cell"),
         (
             of_plan(lambda plan: plan["settings"].update(interval_target="wide")),
-            "its results cannot be shown: TypeError",
+            "its results cannot be shown: ValueError",
         ),
         (of_plan(lambda plan: plan.update(suite="\x1b]0;owned\x07")), "has control characters"),
         (of_plan(lambda plan: plan["settings"].update(odd=nested(500))), "its records cannot be read: RecursionError"),
