@@ -315,6 +315,7 @@ def test_versions_and_machines_that_differ_are_named(stores: tuple[Store, Store]
     before, after = machine().id, machine(cores=8).id
     assert compared(old.folder, new.folder).differences == (
         f"machine: {before} → {after}",
+        "usable cores: 0–3 → 0–7",
         "fake version: 2.4.6 → 3.0",
     )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from paceline.cell import Cell
+from paceline.command_names import check_names
+from paceline.differences import Pair, differences
 from paceline.errors import UserError
-from paceline.sides import CellRuns, Side, differences
+from paceline.sides import CellRuns, Side
 from paceline.significance import LEVEL, detectable, mann_whitney, runs_needed, smallest_p
 from paceline.stats import Estimate, ratio
 
@@ -46,7 +48,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     new: str
     metric: str
     threshold: float
-    differences: tuple[str, ...]  # such as versions
+    differences: tuple[str, ...]  # such as versions, of the cells that both have
+    nothing_else_differs: bool  # of all that is recorded
     cells: tuple[Compared, ...]
     regressions: int
     too_few_runs: bool  # in every cell that was measured in both, so that no difference could have shown
@@ -54,6 +57,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(old: Side, new: Side, threshold: float) -> Comparison:
     """Cells that differ in any setting are not compared, but listed."""
+    if old.by_name:
+        check_names(old, new)
     if not old.cells.keys() & new.cells.keys():
         raise UserError(f"{old.name} and {new.name} have no cell in common: {_unlike(old, new)}.")
     keys = dict.fromkeys([*old.cells, *new.cells])
@@ -61,15 +66,28 @@ def compare(old: Side, new: Side, threshold: float) -> Comparison:
     in_both = [cell for cell in cells if cell.measured_in_both]
     if not in_both and not any(cell.verdict in ONE_FAILED for cell in cells):
         raise UserError(f"No cell has {old.metric} in both {old.name} and {new.name}.")
+    changed = tuple(_differences(old, new))
     return Comparison(
         old=old.name,
         new=new.name,
         metric=old.metric,
         threshold=threshold,
-        differences=tuple(differences(old, new)),
+        differences=changed,
+        nothing_else_differs=not changed,
         cells=cells,
         regressions=sum(cell.regression for cell in cells),
         too_few_runs=bool(in_both) and not any(cell.enough_runs for cell in in_both),
+    )
+
+
+def _differences(old: Side, new: Side) -> Iterator[str]:
+    """Of all cells that have run on both sides."""
+    common = [(old.cells[cell], new.cells[cell]) for cell in old.cells if cell in new.cells]
+    return differences(
+        [
+            Pair(before.cell.framework.partition("+")[0], old.setups_of(before), new.setups_of(after))
+            for before, after in common
+        ]
     )
 
 

@@ -17,6 +17,7 @@ from paceline.events import Block, Evaluation, EventFile, Phase
 from paceline.monitor import Sample, read_samples
 from paceline.outcome import Outcome
 from paceline.records import FORMAT, OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord, cell_id
+from paceline.setups import setup_of
 from paceline.timing.usage import insert_usage
 
 
@@ -55,7 +56,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     for file in files:
         file.read_on()
     index.execute(
-        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             run.id,
             run.key,
@@ -67,6 +68,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
             run.framework_version,
             run.fingerprint,
             run.worker_code,
+            _insert_setup(index, run, folder),
             json.dumps(run.shares),
             run.started,
             outcome.seconds,
@@ -98,6 +100,13 @@ def read_run(folder: Path) -> RunRecord:
             f"{folder} has format {record.format}, this Paceline reads {FORMAT}: use the version that wrote it."
         )
     return record
+
+
+def _insert_setup(index: sqlite3.Connection, run: RunRecord, folder: Path) -> str:
+    """Once for all runs that are alike; returns its id."""
+    setup = setup_of(run, folder)
+    index.execute("INSERT OR IGNORE INTO setup VALUES (?, ?)", (setup.id, msgspec.json.encode(setup).decode()))
+    return setup.id
 
 
 def _rank(path: Path) -> int:

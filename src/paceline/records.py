@@ -9,6 +9,7 @@ import msgspec
 
 from paceline.cell import Cell
 from paceline.machine import Machine
+from paceline.timing.command import CommandCode
 
 RUN_FOLDER, PLAN_FOLDER = "runs", "plans"
 RUN_FILE, OUTCOME_FILE = "run.json", "outcome.json"
@@ -50,6 +51,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     paceline_version: str
     worker_code: str
     data_checksum: str = ""  # of real images
+    code: CommandCode | None = None  # of a command
     commands: tuple[tuple[str, ...], ...] = ()
     environment: dict[str, str] = {}
     started: float

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from paceline.comparison import judge
+from paceline.differences import Pair, differences
 from paceline.display import cell_name
 from paceline.events import Block, EventFile
 from paceline.indexing import read_run
 from paceline.outcome import cause_of
 from paceline.records import RUN_FOLDER, RunRecord
+from paceline.setups import setup_of
 from paceline.stats import Estimate
 from paceline.store import Store
 from paceline_worker.protocol import event_file
@@ -35,10 +37,6 @@ WHERE run.id IN (SELECT value FROM json_each(?))
 ROUNDING = 1e-4  # of a loss; more of it cannot come about in the first step that differs
 BEYOND_ROUNDING = "more than rounding explains, so that it is not the same training"
 SINGLE_RUNS = "a single run each"
-MOST_PACKAGES = 5  # that differ are named; more of them are counted
-OWN_VARIABLES = (  # other in every run, or a place on the disk
-    *("PACELINE_RUN", "MASTER_PORT", "PYTHONPATH", "PATH", "HOME", "USER", "TMPDIR"),
-)
 Losses = dict[int, list[float | None]]  # of each rank, step by step
 
 
@@ -89,7 +87,8 @@ def set_side_by_side(store: Store, old_ids: Sequence[str], new_ids: Sequence[str
     old, new = _measured(store, old_ids), _measured(store, new_ids)
     folders = [store.folder / RUN_FOLDER / ids[0] for ids in (old_ids, new_ids)]
     records = [read_run(folder) for folder in folders]
-    changed = tuple(differences(*records))
+    before_and_after = [[setup_of(record, folder)] for record, folder in zip(records, folders, strict=True)]
+    changed = tuple(differences([Pair("", *before_and_after)]))
     before, after = map(losses, folders)
     equal, said = compare_losses(before, after, rounding(records[0], changed))
     return Replay(
@@ -177,36 +176,3 @@ def rounding(record: RunRecord, changed: Sequence[str]) -> str:
     if changed:
         return "rounding, which what differs below may change"
     return "they should be equal: one device with one core, and nothing else is known to differ"
-
-
-FACTS: dict[str, Callable[[RunRecord], str]] = {
-    "machine": lambda record: f"{record.machine.id} ({record.machine.description})",
-    "cores": lambda record: " ".join(",".join(map(str, device)) for device in record.cell.cores),
-    "version": lambda record: record.framework_version,
-    "Python": lambda record: record.python_version,
-    "Paceline": lambda record: record.paceline_version,
-    "measuring code": lambda record: record.worker_code,
-    "data": lambda record: record.data_checksum[:12],
-}
-
-
-def differences(old: RunRecord, new: RunRecord) -> Iterator[str]:
-    """What, beside the results, is not the same."""
-    for what, fact in FACTS.items():
-        if fact(old) != fact(new):
-            yield f"{what}: {fact(old) or 'unknown'} → {fact(new) or 'unknown'}"
-    packages = list(_changes(old.packages, new.packages))
-    more = [f"{len(packages) - MOST_PACKAGES} more"] if len(packages) > MOST_PACKAGES else []
-    if packages:
-        yield f"packages: {', '.join(packages[:MOST_PACKAGES] + more)}"
-    variables = [
-        {name: value for name, value in record.environment.items() if name not in OWN_VARIABLES}
-        for record in (old, new)
-    ]
-    yield from (f"variable {change}" for change in _changes(*variables))
-
-
-def _changes(old: dict[str, str], new: dict[str, str]) -> Iterator[str]:
-    for name in sorted(old.keys() | new.keys()):
-        if old.get(name) != new.get(name):
-            yield f"{name} {old.get(name, 'none')} → {new.get(name, 'none')}"

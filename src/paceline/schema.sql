@@ -27,6 +27,11 @@ CREATE TABLE plan_run (          -- the runs that a plan wants of a cell
 CREATE INDEX plan_run_plan ON plan_run(plan_id);
 CREATE INDEX plan_run_key ON plan_run(key, plan_id);
 
+CREATE TABLE setup (             -- what runs ran with beside the settings of their cells, once for all that are alike
+    id       TEXT PRIMARY KEY,
+    facts    TEXT NOT NULL       -- as JSON
+);
+
 CREATE TABLE run (
     id            TEXT PRIMARY KEY,
     key           TEXT NOT NULL, -- the same for runs that measured the same thing
@@ -38,6 +43,7 @@ CREATE TABLE run (
     framework_version TEXT NOT NULL,
     fingerprint   TEXT NOT NULL, -- of the framework's environment
     worker_code   TEXT NOT NULL, -- hash of what measured it
+    setup         TEXT NOT NULL REFERENCES setup(id),
     shares        TEXT NOT NULL, -- images of a step on each device, as a JSON list
     started       REAL NOT NULL,
     seconds       REAL NOT NULL, -- wall time of the whole run

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -14,6 +15,7 @@ import msgspec
 from paceline.cell import Cell
 from paceline.errors import UserError
 from paceline.outcome import cause_of
+from paceline.setups import Setup
 from paceline.store import Store
 
 # The runs of every plan, the newest plan first, but replays last: they take no other's place. A skipped cell has none.
@@ -29,6 +31,7 @@ LEFT JOIN run ON run.id = plan_result.run_id
 LEFT JOIN training ON training.run_id = run.id
 ORDER BY plan.replay, plan.id DESC, plan_cell.position, run.id
 """
+SETUPS = "SELECT id, facts FROM setup WHERE id IN (SELECT value FROM json_each(?))"
 COLUMNS = {
     "images/s": "images_per_second",
     "seconds": "training_seconds",
@@ -46,6 +49,7 @@ class CellRuns:
     skipped: str | None  # why, if it was not run
     plan_id: str
     runs: dict[str, sqlite3.Row] = field(default_factory=dict)  # by their keys
+    commands: set[str] = field(default_factory=set)  # of all plans; several only where commands count by their names
 
     def values(self, metric: str) -> list[float]:
         column = COLUMNS[metric]
@@ -77,9 +81,15 @@ class Side:
     name: str  # as the user wrote it
     metric: str
     cells: dict[Cell, CellRuns]  # by what must be equal in both
+    setups: dict[str, Setup]  # of their runs, by id
+    by_name: bool = False  # a command is known by its name, whatever it was told
+
+    def setups_of(self, runs: CellRuns) -> list[Setup]:
+        """What they ran with, those that are alike once."""
+        return [self.setups[one] for one in sorted(runs.seen("setup"))]
 
 
-def choose(text: str, folder: Path, metric: str) -> Side:
+def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Side:
     """A store by its folder, or a part of the one in `folder`; of each cell the newest plan that has any such run."""
     kind, colon, wanted = text.partition(":")
     if colon and kind in FILTERS:
@@ -91,18 +101,26 @@ def choose(text: str, folder: Path, metric: str) -> Side:
     if not folder.exists():
         raise UserError(f"There are no results at {folder}.")
     cells: dict[Cell, CellRuns] = {}
-    for row in filter(accept, Store(folder).query(RUNS)):
-        _add(cells, row)
+    store = Store(folder)
+    for row in filter(accept, store.query(RUNS)):
+        _add(cells, row, named if by_name else comparable)
     if not cells:
         raise UserError(f"No results match {text!r} in {folder}.")
-    return Side(text, metric, cells)
+    return Side(text, metric, cells, _setups(store, cells.values()), by_name)
 
 
-def _add(cells: dict[Cell, CellRuns], row: sqlite3.Row) -> None:
+def _setups(store: Store, cells: Iterable[CellRuns]) -> dict[str, Setup]:
+    ids = sorted({one for runs in cells for one in runs.seen("setup")})
+    return {row["id"]: msgspec.json.decode(row["facts"], type=Setup) for row in store.query(SETUPS, json.dumps(ids))}
+
+
+def _add(cells: dict[Cell, CellRuns], row: sqlite3.Row, key: Callable[[Cell], Cell]) -> None:
     if row["id"] is None and row["reason"] is None:
         return  # planned, but not run yet
     cell = msgspec.json.decode(row["planned"], type=Cell)
-    known = cells.setdefault(comparable(cell), CellRuns(cell, row["reason"], row["plan_id"]))
+    known = cells.setdefault(key(cell), CellRuns(cell, row["reason"], row["plan_id"]))
+    if cell.command:
+        known.commands.add(str(cell.command))
     if row["id"] is not None and known.plan_id == row["plan_id"]:
         known.runs[row["key"]] = row
 
@@ -112,6 +130,14 @@ def comparable(cell: Cell) -> Cell:
     cores = tuple(tuple(range(len(device))) for device in cell.cores)
     command = cell.command and msgspec.structs.replace(cell.command, folder="", metrics=())
     return msgspec.structs.replace(cell, cores=cores, oversubscribed=False, command=command)
+
+
+def named(cell: Cell) -> Cell:
+    """A command without all but its name and devices; its cores are noted, not enforced."""
+    if cell.command is None:
+        return comparable(cell)
+    command = msgspec.structs.replace(cell.command, arguments=(), folder="", metrics=())
+    return msgspec.structs.replace(cell, cores=(), oversubscribed=False, command=command)
 
 
 Accept = Callable[[sqlite3.Row], bool]
@@ -153,18 +179,3 @@ FILTERS: dict[str, Callable[[str], Accept]] = {
     "version": _of_version,
     "machine": _of_machine,
 }
-
-
-def differences(old: Side, new: Side) -> Iterator[str]:
-    """What, besides the results, is not the same for the cells that both have."""
-    common = [(old.cells[cell], new.cells[cell]) for cell in old.cells if cell in new.cells]
-    for column, words in {"machine": "machine", "framework_version": "version", "fingerprint": "environment"}.items():
-        frameworks: dict[str, tuple[set[str], set[str]]] = {}
-        for one, other in common:
-            name = "" if column == "machine" else f"{one.cell.framework.partition('+')[0]} "
-            found = frameworks.setdefault(name, (set(), set()))
-            found[0].update(one.seen(column))
-            found[1].update(other.seen(column))
-        for name, (before, after) in frameworks.items():
-            if before and after and before != after:
-                yield f"{name}{words}: {', '.join(sorted(before))} → {', '.join(sorted(after))}"

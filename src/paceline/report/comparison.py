@@ -14,6 +14,7 @@ from rich.table import Table
 
 from paceline.cell import Cell
 from paceline.comparison import Compared, Comparison
+from paceline.differences import NOTHING_ELSE
 from paceline.report.columns import NOTHING, number
 from paceline.report.words import markdown_cell
 from paceline.significance import LEVEL
@@ -75,6 +76,8 @@ def notes(compared: Comparison) -> list[str]:
     """Why nothing can be told, or is measured; what else differs; and what chance alone would do."""
     tested = sum(cell.p is not None for cell in compared.cells)
     said = [*_reasons(compared), *(f"differs: {difference}" for difference in compared.differences)]
+    if compared.nothing_else_differs:
+        said.append(NOTHING_ELSE)
     if tested > 1:
         said.append(f"of {tested} cells without any change, chance makes at most {LEVEL * tested:.1f} better or worse")
     return said

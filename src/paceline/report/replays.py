@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from paceline.differences import NOTHING_ELSE
 from paceline.replay_results import Line, Replay
 from paceline.report.columns import NOTHING, number
 
@@ -74,7 +75,7 @@ def notes(replay: Replay) -> Iterator[str]:
         yield replay.losses
     yield from (f"differs: {difference}" for difference in replay.differences)
     if not replay.differences:
-        yield "versions, machine and measuring code are the same"
+        yield NOTHING_ELSE
     if any(line.ratio for line in replay.lines):
         yield "old and new were measured at different times: a change of the machine's mood looks like a difference"
     if len(replay.new_runs) == 1 and replay.lines:

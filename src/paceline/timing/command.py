@@ -16,6 +16,14 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     percent: str = ""  # "right" or "wrong": the number is percent of the images
 
 
+class CommandCode(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command ran, as far as that is known."""
+
+    files: dict[str, str] = {}  # hashes of its script and of files beside it, by the names that were typed
+    commit: str = ""  # of the script's folder; empty where it is in no git repository
+    dirty: bool = False  # files that git knows differ from that commit
+
+
 class ExternalCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What a user would type, and where."""
 

@@ -1,0 +1,85 @@
+"""What is not the same beside what is compared: of two runs, or of two sets of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from paceline.outcome import printable, shortened
+from paceline.recorded_facts import KINDS, Kind
+from paceline.setups import Setup
+
+MOST_ITEMS = 5  # that differ are named, such as packages; more of them are counted
+MOST_LINES = 5  # of one kind; likewise
+MOST_NAMES = 4  # of frameworks
+MOST_LETTERS = 300  # of a value
+LEFT_OUT = "(left out)"  # in place of a secret
+NOTHING_ELSE = (
+    "nothing else that is recorded differs: machine, kernel, driver, cores, versions, packages, variables, data, "
+    "settings and code are the same"
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The runs of a cell on both sides, those that are alike once."""
+
+    name: str  # of the framework
+    old: Sequence[Setup]
+    new: Sequence[Setup]
+
+
+def differences(pairs: Sequence[Pair]) -> Iterator[str]:
+    """A line for each, which says of which framework it is, and of how many cells if it is not of all."""
+    told = [pair for pair in pairs if pair.old and pair.new]
+    found: dict[str, dict[str, list[Pair]]] = defaultdict(lambda: defaultdict(list))
+    for pair in told:
+        for name, change in _changes(pair).items():
+            found[name][change].append(pair)
+    for name, kind in KINDS.items():
+        lines = [_line(name, kind, change, having, told) for change, having in found[name].items()]
+        yield from lines[:MOST_LINES]
+        if len(lines) > MOST_LINES:
+            yield f"{name}: {len(lines) - MOST_LINES} more differences"
+
+
+def _changes(pair: Pair) -> dict[str, str]:
+    """By kind, in words."""
+    every = {name: _change(kind, pair) for name, kind in KINDS.items()}
+    changed = {name: change for name, change in every.items() if change}
+    return {
+        name: change
+        for name, change in changed.items()
+        if not changed.keys() & set(KINDS[name].follows) and KINDS[name].only_with in ("", *changed)
+    }
+
+
+def _change(kind: Kind, pair: Pair) -> str:
+    """Item by item; empty if there is none."""
+    old, new = ([kind.items(setup) for setup in side] for side in (pair.old, pair.new))
+    said = []
+    for item in sorted({item for items in (*old, *new) for item in items}):
+        before, after = ({items.get(item, kind.missing) for items in side} for side in (old, new))
+        if before != after:
+            shown = [_shown(kind, item, values) for values in (before, after)]
+            said.append(" ".join(filter(None, (item, " → ".join(shown)))))
+    more = [f"{len(said) - MOST_ITEMS} more"] if len(said) > MOST_ITEMS else []
+    return printable(", ".join(said[:MOST_ITEMS] + more))
+
+
+def _shown(kind: Kind, item: str, values: set[str]) -> str:
+    if kind.hidden and kind.hidden.search(item):
+        return LEFT_OUT
+    kept = sorted(values)
+    more = [f"{len(kept) - MOST_ITEMS} more"] if len(kept) > MOST_ITEMS else []
+    return ", ".join([*(shortened(value, MOST_LETTERS) for value in kept[:MOST_ITEMS]), *more])
+
+
+def _line(name: str, kind: Kind, change: str, having: Sequence[Pair], told: Sequence[Pair]) -> str:
+    names = [] if kind.everywhere else sorted({pair.name for pair in having} - {""})
+    among = [pair for pair in told if pair.name in names or not names]
+    more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+    whose = ", ".join(names[:MOST_NAMES] + more)
+    part = f" ({len(having)} of {len(among)} cells)" if len(having) < len(among) else ""
+    return f"{' '.join(filter(None, (whose, name)))}: {change}{part}"
