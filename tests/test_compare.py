@@ -21,7 +21,7 @@ from paceline import significance
 from paceline.cell import Cell
 from paceline.comparison import Compared, Comparison, compare, judge
 from paceline.events import AnyEvent
-from paceline.report.comparison import markdown, notes, summary, text
+from paceline.report.comparison import as_json, markdown, notes, summary, text
 from paceline.sides import choose
 from paceline.significance import detectable, mann_whitney, runs_needed, smallest_p
 from paceline.store import Store
@@ -30,6 +30,7 @@ from tests.command_line import CommandLine
 from tests.made_events import block, entered, evaluated, finished
 from tests.made_machines import machine
 from tests.made_runs import CELL, FAILED, OK, cell, record, save_plan, save_run, trained
+from tests.served import serving
 
 FIVE = (100.0, 101.0, 102.0, 103.0, 104.0)
 values = st.lists(st.integers(0, 1000), min_size=1, max_size=4, unique=True)
@@ -155,6 +156,7 @@ def test_no_side_is_better_than_the_other_both_ways(old: list[float], new: list[
 
 Speeds = Mapping[Cell, Sequence[float]]
 OTHER = cell(framework="fake+shout")
+INCONCLUSIVE = "INCONCLUSIVE, no cell has a verdict on images/s"
 
 
 @pytest.fixture
@@ -192,7 +194,8 @@ def test_regression_ends_with_code_3_and_one_line(stores: tuple[Store, Store]) -
     paceline = CommandLine(old.folder)
     ended = paceline("compare", str(old.folder), str(new.folder))
     assert ended.returncode == 3
-    assert ended.stdout.splitlines()[-1] == "1 regression in images/s beyond 5 %: 1 cannot tell, 1 worse"
+    last = "1 regression in images/s beyond 5 %, 1 of 2 cells inconclusive: 1 cannot tell, 1 worse"
+    assert ended.stdout.splitlines()[-1] == last
     line = next(line for line in ended.stdout.splitlines() if line.startswith("fake 1xcpu"))
     assert " ".join(line.split()) == "fake 1xcpu 5, 5 102 81.6 0.800 0.778–0.822 0.008 4.0 % regression"
     assert paceline("compare", str(old.folder), str(new.folder), "--threshold", "0.3").returncode == 0
@@ -282,10 +285,77 @@ def test_last_line_says_when_no_cell_could_have_shown_a_difference(stores: tuple
     old, new = stores
     fill(old, {CELL: FIVE[:3], OTHER: FIVE[:3]}, name="a")
     fill(new, {CELL: times(0.5)[:3], OTHER: FIVE[:3]}, name="a")
-    blind = "no regressions in images/s beyond 5 %: 2 cannot tell; too few runs to show any difference"
+    blind = f"{INCONCLUSIVE}: 2 cannot tell; too few runs to show any difference"
     assert summary(compared(old.folder, new.folder)) == blind
     fill(new, {OTHER: FIVE}, name="b")  # 3 against 5 can
     assert summary(compared(old.folder, new.folder)) == blind.partition(";")[0]
+
+
+def test_comparison_that_tells_nothing_is_no_praise_in_any_form(stores: tuple[Store, Store]) -> None:
+    for store in stores:
+        fill(store, {CELL: FIVE, OTHER: FIVE})
+    old, new = (str(store.folder) for store in stores)
+    found = compared(old, new)
+    assert (found.conclusion, found.inconclusive) == ("inconclusive", 2)
+    assert json.loads(as_json(found))["conclusion"] == "inconclusive"
+    with serving(stores[0].folder) as served:
+        page = served.ask("/compare?old=suite:made&new=suite:made").text
+    for shown in (text(found, 80), markdown(found), page):
+        assert f"{INCONCLUSIVE}: 2 cannot tell" in shown
+        assert "no regressions" not in shown
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "conclusion", "inconclusive"),
+    [
+        ({CELL: FIVE, OTHER: FIVE}, {CELL: FIVE, OTHER: [2 * value for value in FIVE]}, "no regressions", 1),
+        ({CELL: FIVE, OTHER: FIVE}, {CELL: FIVE, OTHER: [value / 2 for value in FIVE]}, "regressions", 1),
+        ({CELL: FIVE, OTHER: FIVE}, {CELL: FIVE, OTHER: (0.0,)}, "regressions", 1),
+        ({CELL: FIVE, OTHER: (0.0,)}, {CELL: FIVE, OTHER: FIVE}, "no regressions", 1),
+        ({CELL: FIVE, OTHER: (0.0,)}, {CELL: FIVE, OTHER: (0.0,)}, "inconclusive", 1),  # nothing is known of its speed
+        ({CELL: FIVE, OTHER: FIVE}, {CELL: FIVE}, "inconclusive", 1),
+        ({CELL: FIVE}, {CELL: [2 * value for value in FIVE]}, "no regressions", 0),
+    ],
+)
+def test_conclusion_rests_on_cells_with_a_verdict(
+    stores: tuple[Store, Store], old: Speeds, new: Speeds, conclusion: str, inconclusive: int
+) -> None:
+    for store, speeds in zip(stores, (old, new), strict=True):
+        fill(store, speeds)
+    found = compared(stores[0].folder, stores[1].folder)
+    assert (found.conclusion, found.inconclusive) == (conclusion, inconclusive)
+    assert ("1 of 2 cells inconclusive" in summary(found)) == (inconclusive == 1 and conclusion != "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("new", "flags", "code"),
+    [
+        ({CELL: FIVE, OTHER: FIVE}, (), 0),
+        ({CELL: FIVE, OTHER: FIVE}, ("--require-verdict",), 4),
+        ({CELL: FIVE, OTHER: [2 * value for value in FIVE]}, ("--require-verdict",), 4),  # one without is enough
+        ({CELL: [2 * value for value in FIVE], OTHER: [2 * value for value in FIVE]}, ("--require-verdict",), 0),
+        ({CELL: FIVE, OTHER: [value / 2 for value in FIVE]}, ("--require-verdict",), 3),  # a regression goes before it
+    ],
+)
+def test_verdicts_can_be_required(stores: tuple[Store, Store], new: Speeds, flags: tuple[str, ...], code: int) -> None:
+    for store, speeds in zip(stores, ({CELL: FIVE, OTHER: FIVE}, new), strict=True):
+        fill(store, speeds)
+    old, after = (str(store.folder) for store in stores)
+    assert CommandLine(stores[0].folder)("compare", old, after, *flags).returncode == code
+
+
+def test_difference_of_more_than_all_is_not_given_in_thousands(stores: tuple[Store, Store]) -> None:
+    """So many runs with such scatter show hardly anything; how much exactly is nobody's guide."""
+    old, new = stores
+    fill(old, {CELL: (1.0, 30.0, 900.0, 9000.0), OTHER: FIVE})
+    fill(new, {CELL: (2.0, 40.0, 1000.0, 9900.0), OTHER: FIVE})
+    found = compared(old.folder, new.folder)
+    assert found.cells[0].detectable is not None
+    assert found.cells[0].detectable > 10
+    assert " more than 100 % " in markdown(found)
+    shown = text(msgspec.structs.replace(found, old="old", new="new"), 80)
+    assert max(map(len, shown.splitlines())) <= 80, shown
+    assert all(f" {words} " in shown for words in ("more than", "100 %"))
 
 
 def test_cells_of_one_side_are_listed_and_no_regression(stores: tuple[Store, Store]) -> None:

@@ -16,6 +16,9 @@ from paceline.stats import Estimate, ratio
 
 MORE_IS_BETTER = {"images/s": True, "seconds": False, "memory": False, "accuracy": True}
 ONE_FAILED = ("failed", "works again")
+VERDICTS = ("better", "worse", *ONE_FAILED)  # that say something; those below do not
+CANNOT_TELL, INCONCLUSIVE = "cannot tell", "inconclusive"
+NOT_COMPARED = ("only in old", "only in new", "not run")
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +41,10 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.old and self.new)
 
     @property
+    def is_compared(self) -> bool:
+        return self.verdict not in NOT_COMPARED
+
+    @property
     def enough_runs(self) -> bool:
         """Whether so many can show any difference."""
         return min(len(self.old), len(self.new)) > 1 and smallest_p(len(self.new), len(self.old)) < LEVEL
@@ -51,7 +58,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[str, ...]  # such as versions, of the cells that both have
     nothing_else_differs: bool  # of all that is recorded
     cells: tuple[Compared, ...]
+    conclusion: str  # regressions, no regressions, or inconclusive: no cell has a verdict
     regressions: int
+    inconclusive: int  # cells of which one cannot tell
     too_few_runs: bool  # in every cell that was measured in both, so that no difference could have shown
 
 
@@ -66,7 +75,7 @@ def compare(old: Side, new: Side, threshold: float) -> Comparison:
     in_both = [cell for cell in cells if cell.measured_in_both]
     if not in_both and not any(cell.verdict in ONE_FAILED for cell in cells):
         raise UserError(f"No cell has {old.metric} in both {old.name} and {new.name}.")
-    changed = tuple(_differences(old, new))
+    changed, regressions = tuple(_differences(old, new)), sum(cell.regression for cell in cells)
     return Comparison(
         old=old.name,
         new=new.name,
@@ -75,9 +84,18 @@ def compare(old: Side, new: Side, threshold: float) -> Comparison:
         differences=changed,
         nothing_else_differs=not changed,
         cells=cells,
-        regressions=sum(cell.regression for cell in cells),
+        conclusion=_conclusion(cells, regressions),
+        regressions=regressions,
+        inconclusive=sum(cell.verdict == CANNOT_TELL for cell in cells),
         too_few_runs=bool(in_both) and not any(cell.enough_runs for cell in in_both),
     )
+
+
+def _conclusion(cells: Sequence[Compared], regressions: int) -> str:
+    """That nothing was found is no praise where nothing could be seen."""
+    if regressions:
+        return "regressions"
+    return "no regressions" if any(cell.verdict in VERDICTS for cell in cells) else INCONCLUSIVE
 
 
 def _differences(old: Side, new: Side) -> Iterator[str]:
@@ -141,14 +159,14 @@ def _failures(before: CellRuns, after: CellRuns) -> list[str]:
 def judge(cell: Cell, old: Sequence[float], new: Sequence[float], more_is_better: bool, threshold: float) -> Compared:
     """A verdict needs both: an interval of the ratio that leaves out 1, and ranks that chance would hardly make."""
     if not old or not new:
-        return Compared(cell=cell, verdict="cannot tell", reason="not measured", old=tuple(old), new=tuple(new))
+        return Compared(cell=cell, verdict=CANNOT_TELL, reason="not measured", old=tuple(old), new=tuple(new))
     found = ratio(new, old) if min(*old, *new) > 0 else None
     p = mann_whitney(new, old)
     reason = _why_not(old, new, found, p)
     better = found is not None and (found.median > 1) == more_is_better
     return Compared(
         cell=cell,
-        verdict="cannot tell" if reason else "better" if better else "worse",
+        verdict=CANNOT_TELL if reason else "better" if better else "worse",
         regression=not reason and not better and _beyond(found, more_is_better, threshold),
         reason=reason,
         old=tuple(old),

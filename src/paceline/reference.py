@@ -16,7 +16,13 @@ import msgspec
 from cyclopts import App, Argument
 
 from paceline.cli import app
-from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, EXIT_REGRESSION, EXIT_USER_ERROR
+from paceline.cli.application import (
+    EXIT_FAILED_CELLS,
+    EXIT_INTERRUPTED,
+    EXIT_NO_VERDICT,
+    EXIT_REGRESSION,
+    EXIT_USER_ERROR,
+)
 from paceline.cli.choices import Choices
 from paceline.report.words import markdown_cell
 from paceline.suite import DEFAULT_STEPS, Suite
@@ -30,6 +36,7 @@ EXIT_CODES = {
     EXIT_USER_ERROR: "a mistake in the command or in what it was given: one line says what is wrong",
     EXIT_FAILED_CELLS: "some cells failed, or something was found to be wrong",
     EXIT_REGRESSION: "slower than before (`compare`)",
+    EXIT_NO_VERDICT: "of some cell one cannot tell (`compare --require-verdict`)",
     EXIT_INTERRUPTED: "interrupted; finished runs are kept",
 }
 SUITE_FLAGS = "Flags of a suite"

@@ -19,7 +19,7 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,  # `main` says what became of the runs
 )
-EXIT_USER_ERROR, EXIT_FAILED_CELLS, EXIT_REGRESSION, EXIT_INTERRUPTED = 1, 2, 3, 130
+EXIT_USER_ERROR, EXIT_FAILED_CELLS, EXIT_REGRESSION, EXIT_NO_VERDICT, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 HOPELESS = {
     errno.ENOSPC,
     errno.EROFS,

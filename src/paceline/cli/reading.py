@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from paceline.cli.application import EXIT_REGRESSION, StoreFlag, app
+from paceline.cli.application import EXIT_NO_VERDICT, EXIT_REGRESSION, StoreFlag, app
 from paceline.cli.filters import Filters
 from paceline.errors import UserError
 from paceline.home import default_store
@@ -37,12 +37,14 @@ def show(
 
 
 @app.command
-def compare(
+def compare(  # noqa: PLR0913 - each is a flag
     old: str,
     new: str,
     *,
     metric: Literal["images/s", "seconds", "memory", "accuracy"] = "images/s",
     threshold: float = 0.05,
+    by_name: Annotated[bool, Parameter(negative=())] = False,
+    require_verdict: Annotated[bool, Parameter(negative=())] = False,
     format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> int:
@@ -58,6 +60,10 @@ def compare(
         What to compare: images/s, seconds (of training), memory (peak minus idle) or accuracy (on the test images).
     threshold
         By which part a cell must surely be worse to make the exit code 3.
+    by_name
+        Compare the commands of `paceline time` by their names (--name), whatever their arguments.
+    require_verdict
+        End with exit code 4 if of any compared cell one cannot tell; a regression is exit code 3 all the same.
     """
     from paceline.comparison import compare as compare_sides
     from paceline.report.comparison import FORMATS
@@ -66,9 +72,12 @@ def compare(
     if not 0 <= threshold < 1:
         raise UserError(f"--threshold is a part such as 0.05, from 0 up and below 1, not {threshold:g}.")
     folder = store or default_store()
-    compared = compare_sides(choose(old, folder, metric), choose(new, folder, metric), threshold)
+    before, after = (choose(text, folder, metric, by_name=by_name) for text in (old, new))
+    compared = compare_sides(before, after, threshold)
     sys.stdout.write(FORMATS[format](compared))
-    return EXIT_REGRESSION if compared.regressions else 0
+    if compared.regressions:
+        return EXIT_REGRESSION
+    return EXIT_NO_VERDICT if require_verdict and compared.inconclusive else 0
 
 
 @app.command

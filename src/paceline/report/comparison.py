@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from paceline.cell import Cell
-from paceline.comparison import Compared, Comparison
+from paceline.comparison import INCONCLUSIVE, Compared, Comparison
 from paceline.differences import NOTHING_ELSE
 from paceline.report.columns import NOTHING, number
 from paceline.report.words import markdown_cell
@@ -21,6 +21,7 @@ from paceline.significance import LEVEL
 
 HEADINGS = ("cell", "runs", "old", "new", "new/old", "95 % interval", "p", "detectable", "verdict")
 STACKED = {"new/old": "new\n/old", "95 % interval": "95 %\ninterval", "detectable": "detec-\ntable"}  # for a terminal
+MORE_THAN_ALL, MORE_THAN_ALL_STACKED = "more than 100 %", "more than\n100 %"
 UNITS = {"images/s": "images/s", "seconds": "s", "memory": "MiB", "accuracy": "accuracy"}
 DIVISORS = {"memory": 2**20}
 
@@ -67,9 +68,16 @@ def _line(name: str, cell: Compared, metric: str) -> tuple[str, ...]:
         f"{found.median:.3f}" if found else NOTHING,
         interval,
         NOTHING if cell.p is None else f"{cell.p:.3f}",
-        NOTHING if cell.detectable is None else f"{100 * cell.detectable:.1f} %",
+        _detectable(cell.detectable),
         verdict(cell),
     )
+
+
+def _detectable(part: float | None) -> str:
+    """Beyond all of it, how much is nobody's guide."""
+    if part is None:
+        return NOTHING
+    return MORE_THAN_ALL if part > 1 else f"{100 * part:.1f} %"
 
 
 def notes(compared: Comparison) -> list[str]:
@@ -96,9 +104,18 @@ def summary(compared: Comparison) -> str:
     """The one line for a build's log."""
     counts = Counter(cell.verdict for cell in compared.cells)
     found = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    many = f"{compared.regressions or 'no'} regression{'' if compared.regressions == 1 else 's'}"
     blind = "; too few runs to show any difference" if compared.too_few_runs else ""
-    return f"{many} in {compared.metric} beyond {100 * compared.threshold:g} %: {found}{blind}"
+    return f"{_headline(compared)}: {found}{blind}"
+
+
+def _headline(compared: Comparison) -> str:
+    """No praise where nothing could be seen."""
+    if compared.conclusion == INCONCLUSIVE:
+        return f"INCONCLUSIVE, no cell has a verdict on {compared.metric}"
+    many = f"{compared.regressions or 'no'} regression{'' if compared.regressions == 1 else 's'}"
+    among = sum(cell.is_compared for cell in compared.cells)
+    part = f", {compared.inconclusive} of {among} cells inconclusive" if compared.inconclusive else ""
+    return f"{many} in {compared.metric} beyond {100 * compared.threshold:g} %{part}"
 
 
 def title(compared: Comparison) -> str:
@@ -126,7 +143,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Table:
         else:
             table.add_column(STACKED.get(heading, heading), justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(MORE_THAN_ALL_STACKED if text == MORE_THAN_ALL else text for text in row))
     return table
 
 
