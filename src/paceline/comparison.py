@@ -10,7 +10,7 @@ from paceline.cell import Cell
 from paceline.command_names import check_names
 from paceline.differences import Pair, differences
 from paceline.errors import UserError
-from paceline.sides import CellRuns, Side
+from paceline.sides import CellRuns, Side, named
 from paceline.significance import LEVEL, detectable, mann_whitney, runs_needed, smallest_p
 from paceline.stats import Estimate, ratio
 
@@ -69,7 +69,8 @@ def compare(old: Side, new: Side, threshold: float) -> Comparison:
     if old.by_name:
         check_names(old, new)
     if not old.cells.keys() & new.cells.keys():
-        raise UserError(f"{old.name} and {new.name} have no cell in common: {_unlike(old, new)}.")
+        cure = "; --by-name compares commands by their names" if _same_names(old, new) else ""
+        raise UserError(f"{old.name} and {new.name} have no cell in common: {_unlike(old, new)}{cure}.")
     keys = dict.fromkeys([*old.cells, *new.cells])
     cells = tuple(_compared(key, old, new, threshold) for key in keys)
     in_both = [cell for cell in cells if cell.measured_in_both]
@@ -197,6 +198,12 @@ def _beyond(found: Estimate | None, more_is_better: bool, threshold: float) -> b
     if found is None or found.low is None or found.high is None:
         return False
     return found.high < 1 - threshold if more_is_better else found.low > 1 + threshold
+
+
+def _same_names(old: Side, new: Side) -> bool:
+    """Whether commands are only told other things, or elsewhere."""
+    before, after = ({named(cell) for cell in side.cells if cell.command} for side in (old, new))
+    return bool(before & after)
 
 
 def _unlike(old: Side, new: Side) -> str:

@@ -23,6 +23,15 @@ class CommandCode(msgspec.Struct, frozen=True, kw_only=True):
     commit: str = ""  # of the script's folder; empty where it is in no git repository
     dirty: bool = False  # files that git knows differ from that commit
 
+    @property
+    def state(self) -> str:
+        """The commit with its mark; empty where it is not known."""
+        return f"{self.commit} (dirty)" if self.commit and self.dirty else self.commit
+
+    def __str__(self) -> str:
+        files = [f"{name} {told}" for name, told in self.files.items()]
+        return ", ".join([*files, f"commit {self.state}"] if self.commit else files)
+
 
 class ExternalCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What a user would type, and where."""

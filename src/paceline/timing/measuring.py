@@ -29,6 +29,7 @@ from paceline.timing import command_line as words
 from paceline.timing.command import ExternalCommand
 from paceline.timing.metrics import read_log
 from paceline.timing.process import CommandProcess, Report
+from paceline.timing.source import code_of
 from paceline.timing.usage import FILE, usage_of
 from paceline.worker import LOG_FILE
 
@@ -232,6 +233,7 @@ def _record(run: Run, machine: Machine) -> RunRecord:
         python_version="",
         paceline_version=version("paceline"),
         worker_code="",
+        code=code_of(_command(run.cell)),
         commands=(_command(run.cell).arguments,),
         environment={name: value for name, value in os.environ.items() if _kept(name)},
         started=time.time(),

@@ -11,6 +11,7 @@ import msgspec
 from paceline.outcome import cause_of, shortened
 from paceline.records import RUN_FILE, RUN_FOLDER, SECRET, UNREADABLE
 from paceline.store import Store
+from paceline.timing.command import CommandCode
 from paceline.web.words import shown
 from paceline.worker import LOG_FILE
 
@@ -47,6 +48,7 @@ class Setup(msgspec.Struct, frozen=True, omit_defaults=True):
     environment: int = -1
     commands: int = -1
     data: str = ""  # checksum of real images
+    code: str = ""  # of a command: hashes of its files and the commit of their folder
 
 
 class Blocks(msgspec.Struct, frozen=True, array_like=True):
@@ -87,6 +89,7 @@ class _Record(msgspec.Struct):
     paceline_version: str
     worker_code: str
     data_checksum: str = ""
+    code: CommandCode | None = None
     commands: tuple[tuple[str, ...], ...] = ()
     environment: dict[str, str] = {}
 
@@ -118,6 +121,7 @@ class _Shared:
             self.text(map("=".join, sorted(variables.items())), run),
             self.text(map(" ".join, record.commands), run),
             record.data_checksum,
+            shown(str(record.code)) if record.code else "",
         )
         return self.setups.setdefault(made, len(self.setups))
 

@@ -16,6 +16,7 @@ from paceline.outcome import Outcome, cause_of, printable
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, SECRET
 from paceline.report.columns import NOTHING, number
 from paceline.store import Store
+from paceline.timing.command import CommandCode
 from paceline.web.details import LEFT_OUT
 from paceline.web.folders import OpenRun, read_record
 from paceline.web.listing import moment
@@ -121,9 +122,17 @@ def _facts(run: OpenRun, outcome: Outcome | None) -> Pairs:
         ("worker code", record.worker_code),
         ("environment fingerprint", record.fingerprint),
         ("checksum of the images", record.data_checksum),
+        *_code(record.code),
         ("key", record.key),
     ]
     return _pairs([(name, value) for name, value in found if value != ""])
+
+
+def _code(code: CommandCode | None) -> list[tuple[str, object]]:
+    """What a command ran."""
+    if code is None:
+        return []
+    return [*((f"hash of {name}", told) for name, told in code.files.items()), ("commit", code.state)]
 
 
 def _settings(cell: Cell) -> Pairs:

@@ -159,6 +159,7 @@
       pairs([
         ["framework version", setup.version], ["Python", setup.python], ["Paceline", setup.paceline],
         ["machine", setup.machine], ["host", setup.host], ["worker's code", setup.worker], ["data checksum", setup.data],
+        ["code", setup.code],
       ]),
       folded("Versions of all packages", pre(setup.packages)),
       folded("Environment variables", pre(setup.environment)),
