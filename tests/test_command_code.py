@@ -23,6 +23,7 @@ from paceline.web.details import of_runs
 from paceline.web.one_run import one_run
 from tests.command_line import CommandLine
 from tests.made_runs import cell, record, save_plan, save_run, trained
+from tests.served import serving
 
 TRAIN = b"print('at 5')\n"
 HASH = hashlib.sha256(TRAIN).hexdigest()[:16]
@@ -232,6 +233,19 @@ def test_name_of_several_commands_is_one_line(stores: tuple[Store, Store]) -> No
     ended = CommandLine(old.folder)("compare", str(old.folder), str(new.folder), "--by-name", "--metric", "seconds")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
     assert f"2 commands of {old.folder} are named 'mine', such as train a; train b; choose one plan" in ended.stderr
+
+
+def test_page_compares_by_name_if_it_is_asked_to(stores: tuple[Store, Store]) -> None:
+    store, _ = stores
+    for argument in ("a", "b"):
+        fill(store, "mine", command("train", argument))
+    old, new = (row["id"] for row in store.query("SELECT id FROM plan ORDER BY id"))
+    query = f"/compare?old=plan:{old}&new=plan:{new}&metric=seconds"
+    with serving(store.folder) as served:
+        assert "--by-name compares commands by their names" in served.ask(query).text
+        shown = served.ask(f"{query}&by_name=1").text
+    assert "differs: mine command: train a → train b" in shown
+    assert 'name="by_name" value="1" checked' in shown
 
 
 def test_names_that_are_missing_are_one_line(stores: tuple[Store, Store]) -> None:

@@ -20,7 +20,7 @@ from paceline.web.live import moment_of
 
 METRICS = tuple(MORE_IS_BETTER)
 THRESHOLD = 0.05
-FIELDS = ("old", "new", "metric", "threshold", *FILTERS)  # of the form
+FIELDS = ("old", "new", "metric", "threshold", "by_name", *FILTERS)  # of the form
 MOST_PLANS = 100  # that a form offers; any other can be typed
 
 
@@ -50,7 +50,7 @@ def _side(store: Store, text: str, metric: str, asked: Mapping[str, str]) -> Sid
     kind, colon, _ = text.partition(":")
     if not colon or kind not in KINDS:
         raise UserError(f"{text!r} is no selection of results; write {FORMS}.")
-    side = choose(text, store.folder, metric)
+    side = choose(text, store.folder, metric, by_name=bool(asked["by_name"]))
     cells = {cell: runs for cell, runs in side.cells.items() if wanted(cell, asked)}
     if not cells:
         raise UserError(f"No results of {text} match the filters.")
