@@ -56,7 +56,7 @@ def differences(stores: tuple[Store, Store], old: Changes, new: Changes) -> tupl
 
 
 def with_machine(**changes: Any) -> dict[str, Machine]:
-    return {"machine": msgspec.structs.replace(machine(gpus=("Card", "Card")), **changes)}
+    return {"machine": msgspec.structs.replace(machine(gpus=("Card", "Card")), **{"identity": "one", **changes})}
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,32 @@ def test_no_field_of_a_record_is_passed_over(stores: tuple[Store, Store], name: 
     assert len(differences(stores, {CELL: {}}, {CELL: {name: changed(getattr(one, name))}})) == 1
 
 
-@pytest.mark.parametrize("name", Machine.__struct_fields__)
+@pytest.mark.parametrize("name", sorted(set(Machine.__struct_fields__) - {"host"}))
 def test_no_field_of_a_machine_is_passed_over(stores: tuple[Store, Store], name: str) -> None:
     (field,) = [one for one in msgspec.structs.fields(Machine) if one.name == name]
     kinds = {"tuple[int, ...]": (7,), "tuple[str, ...]": ("Other card",), "int": 2**40, "float": 1.5}
     other = next((value for kind, value in kinds.items() if kind in str(field.type)), "something else")
     assert differences(stores, {CELL: with_machine()}, {CELL: with_machine(**{name: other})}) != ()
+
+
+def test_new_host_name_is_a_difference_only_where_it_may_be_another_machine(stores: tuple[Store, Store]) -> None:
+    two = cell(framework="other")
+    old = {CELL: with_machine(), two: with_machine(identity="")}
+    new = {CELL: with_machine(host="elsewhere"), two: with_machine(identity="", host="elsewhere")}
+    machine_line, host_line = differences(stores, old, new)
+    assert machine_line.startswith("machine: ")
+    assert machine_line.endswith(" (1 of 2 cells)")
+    assert host_line == "host: bench → elsewhere (1 of 2 cells)"
+
+
+def test_machine_is_the_same_as_in_a_record_from_before_it_had_an_identity(stores: tuple[Store, Store]) -> None:
+    assert differences(stores, {CELL: with_machine(identity="")}, {CELL: with_machine()}) == ()
+
+
+def test_names_of_machines_are_told(stores: tuple[Store, Store]) -> None:
+    (line,) = differences(stores, *({CELL: with_machine(identity=f"name:{name}")} for name in ("alpha", "beta")))
+    assert "(alpha) → " in line
+    assert line.endswith("(beta)")
 
 
 def test_job_that_is_not_the_same_is_named(stores: tuple[Store, Store]) -> None:

@@ -35,6 +35,14 @@ def test_older_results_have_the_rows_and_marks_that_their_own_version_printed(ol
     assert [older_part(row, was) for row, was in zip(now, before, strict=True)] == before
 
 
+def test_older_results_are_compared(older: CommandLine) -> None:
+    ended = older("compare", str(older.store), str(older.store), "--metric", "seconds", "--format", "json")
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert (found["conclusion"], found["nothing_else_differs"]) == ("inconclusive", True)
+    assert len([one for one in found["cells"] if one["verdict"] == "cannot tell"]) > 3
+
+
 def older_part(row: dict[str, Any], was: dict[str, Any]) -> dict[str, Any]:
     """The fields that the older version knew; those that came later are left out."""
     return {name: older_part(row[name], value) if isinstance(value, dict) else row[name] for name, value in was.items()}

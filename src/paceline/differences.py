@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from paceline.outcome import printable, shortened
 from paceline.recorded_facts import KINDS, Kind
 from paceline.setups import Setup
@@ -32,7 +34,7 @@ class Pair:
 
 def differences(pairs: Sequence[Pair]) -> Iterator[str]:
     """A line for each, which says of which framework it is, and of how many cells if it is not of all."""
-    told = [pair for pair in pairs if pair.old and pair.new]
+    told = [_by_the_same_rule(pair) for pair in pairs if pair.old and pair.new]
     found: dict[str, dict[str, list[Pair]]] = defaultdict(lambda: defaultdict(list))
     for pair in told:
         for name, change in _changes(pair).items():
@@ -42,6 +44,17 @@ def differences(pairs: Sequence[Pair]) -> Iterator[str]:
         yield from lines[:MOST_LINES]
         if len(lines) > MOST_LINES:
             yield f"{name}: {len(lines) - MOST_LINES} more differences"
+
+
+def _by_the_same_rule(pair: Pair) -> Pair:
+    """Beside a record from before machines had identities, all of them are known by their host names."""
+    if all(setup.machine.identity for setup in (*pair.old, *pair.new)):
+        return pair
+    return Pair(pair.name, *([_without_identity(setup) for setup in side] for side in (pair.old, pair.new)))
+
+
+def _without_identity(setup: Setup) -> Setup:
+    return msgspec.structs.replace(setup, machine=msgspec.structs.replace(setup.machine, identity=""))
 
 
 def _changes(pair: Pair) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
+from paceline.identity import name_in
 from paceline.machine import Machine
 from paceline.records import SECRET
 from paceline.setups import Setup
@@ -29,7 +30,12 @@ class Kind:
 
 
 def _one(
-    fact: Callable[[Setup], object], *, everywhere: bool = False, follows: tuple[str, ...] = (), only_with: str = ""
+    fact: Callable[[Setup], object],
+    *,
+    everywhere: bool = False,
+    missing: str = UNKNOWN,
+    follows: tuple[str, ...] = (),
+    only_with: str = "",
 ) -> Kind:
     """A kind with a single value, which is not known where nothing is recorded."""
 
@@ -37,7 +43,7 @@ def _one(
         said = _said(fact(setup))
         return {"": said} if said else {}
 
-    return Kind(items, everywhere, UNKNOWN, follows, only_with)
+    return Kind(items, everywhere, missing, follows, only_with)
 
 
 def _said(value: object) -> str:
@@ -62,13 +68,18 @@ NOT_SHOWN = ("identity",)  # the machine's id is made of it
 
 def _machine_kinds() -> dict[str, Kind]:
     """Whatever is recorded of a machine, also what will be one day."""
-    kinds = {"machine": _one(lambda setup: setup.machine.id, everywhere=True)}
+    kinds = {"machine": _one(_machine, everywhere=True)}
     for name in Machine.__struct_fields__:
         if name not in NOT_SHOWN:
             word = MACHINE_WORDS.get(name, name.removesuffix("_bytes").replace("_", " "))
             with_machine = "machine" if name == "host" else ""  # a mere name: a container has a new one each time
-            kinds[word] = _one(partial(_of_machine, name), everywhere=True, only_with=with_machine)
+            kinds[word] = _one(partial(_of_machine, name), everywhere=True, missing=NONE, only_with=with_machine)
     return kinds
+
+
+def _machine(setup: Setup) -> str:
+    name = name_in(setup.machine.identity)
+    return f"{setup.machine.id} ({name})" if name else setup.machine.id
 
 
 def _of_machine(name: str, setup: Setup) -> object:
