@@ -167,16 +167,18 @@ def test_rank_that_never_joins_is_named(
     for rank, phase in enumerate((first, second)):
         if phase:
             write(event_file(tmp_path, rank), entered(phase, pid=os.getpid()))
-    with Worker(sleeping(tmp_path), tmp_path, 2, 60.0, join_seconds=1.0) as worker:
+    monkeypatch.setattr("paceline.worker.JOIN_SECONDS", 1.0)
+    with Worker(sleeping(tmp_path), tmp_path, 2, 60.0) as worker:
         list(worker.follow())
     assert worker.ending.reason == "trouble"
     assert worker.ending.detail == trouble
     assert processes.of_run(tmp_path.name) == []
 
 
-def test_one_process_that_is_slow_to_start_has_nobody_to_join(tmp_path: Path) -> None:
+def test_one_process_that_is_slow_to_start_has_nobody_to_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paceline.worker.JOIN_SECONDS", 0.1)
     write(event_file(tmp_path, 0), entered("start", pid=os.getpid()))
-    with Worker(sleeping(tmp_path, seconds=1.0), tmp_path, 1, 60.0, join_seconds=0.1) as worker:
+    with Worker(sleeping(tmp_path, seconds=1.0), tmp_path, 1, 60.0) as worker:
         list(worker.follow())
     assert (worker.ending.reason, worker.ending.detail) == ("exited", "")
 

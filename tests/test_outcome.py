@@ -69,41 +69,47 @@ def test_long_message_is_cut(tmp_path: Path) -> None:
     assert message == "E: " + "x" * 296 + "…"
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB."),
-        ("XlaRuntimeError", "RESOURCE_EXHAUSTED: Out of memory allocating 123 bytes."),
-        ("MemoryError", ""),
-        ("_ArrayMemoryError", "Unable to allocate 128. MiB for an array with shape (16777216,)"),
-        ("RuntimeError", "std::bad_alloc"),
-        ("RuntimeError", "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory"),
-        ("OSError", "[Errno 12] Cannot allocate memory"),
-    ],
-)
-def test_memory_that_ran_out_is_known_by_the_message(tmp_path: Path, kind: str, message: str) -> None:
-    phase, found, text = cause(ranks(tmp_path, (*TRAINING, failed(kind, message))), Ending("exited", "", (1,)))
-    assert (phase, found) == ("train", "out of memory")
-    assert text == f"{kind}: {message}".strip()
+def test_memory_that_ran_out_is_told_as_it_was_reported(tmp_path: Path) -> None:
+    files = ranks(tmp_path, (*TRAINING, failed("MemoryError", "")))
+    assert cause(files, Ending("exited", "", (1,))) == ("train", "out of memory", "MemoryError:")
 
 
-def test_memory_that_ran_out_is_known_by_the_kernel(tmp_path: Path) -> None:
+def test_kernel_that_killed_for_want_of_memory_explains_a_kill_that_nobody_else_does(tmp_path: Path) -> None:
     killed = Ending("exited", "rank 0 (process 7) is gone", (-9,))
-    assert cause(ranks(tmp_path, TRAINING), killed, memory_ran_out=True) == (
-        "train",
-        "out of memory",
-        "the system ended a process because memory ran out",
-    )
+    told = "killed by SIGKILL: memory ran out in its control group"
+    assert cause(ranks(tmp_path, TRAINING), killed, memory_ran_out=True) == ("train", "out of memory", told)
+    assert cause(ranks(tmp_path, TRAINING), killed) == ("train", "crash", "killed by SIGKILL")
+
+
+@pytest.mark.parametrize(("code", "told"), [(-11, "killed by SIGSEGV"), (3, "ended with exit code 3 before")])
+def test_kernel_explains_nothing_but_a_kill(tmp_path: Path, code: int, told: str) -> None:
+    """It may have ended something else in the same control group."""
+    _, kind, message = cause(ranks(tmp_path, TRAINING), Ending("exited", "", (code,)), memory_ran_out=True)
+    assert kind == "crash"
+    assert message is not None
+    assert message.startswith(told)
+
+
+def test_what_the_rank_itself_reports_comes_before_the_kernels_count(tmp_path: Path) -> None:
+    files = ranks(tmp_path, (*TRAINING, failed("ValueError", "loss is not finite")), TRAINING)
+    ending = Ending("trouble", "rank 1 (process 7) is gone", (1, -9))
+    assert cause(files, ending, memory_ran_out=True)[1:] == ("error", "ValueError: loss is not finite")
+
+
+def test_what_the_rank_itself_reports_comes_before_a_timeout(tmp_path: Path) -> None:
+    files = ranks(tmp_path, (*TRAINING, failed("ValueError", "loss is not finite")), TRAINING)
+    ending = Ending("timeout", "no end after 60 s", (1, None))
+    assert cause(files, ending)[1:] == ("error", "ValueError: loss is not finite")
 
 
 def test_memory_that_ran_out_explains_a_lost_rank(tmp_path: Path) -> None:
     files = ranks(tmp_path, (*TRAINING, failed("RuntimeError", RESET)), TRAINING)
-    _, kind, _ = cause(files, Ending("trouble", "rank 1 (process 7) is gone", (1, -9)), memory_ran_out=True)
-    assert kind == "out of memory"
+    _, kind, message = cause(files, Ending("trouble", "rank 1 (process 7) is gone", (1, -9)), memory_ran_out=True)
+    assert (kind, message) == ("out of memory", "rank 1 (process 7) is gone: memory ran out in its control group")
 
 
 def test_memory_that_ran_out_elsewhere_does_no_harm(tmp_path: Path) -> None:
-    # The kernel counts for the whole machine: some other program may have been ended.
+    # Some other program in the same control group may have been ended.
     assert outcome(ranks(tmp_path, COMPLETE), WENT_WELL, memory_ran_out=True).status == "ok"
 
 
@@ -144,7 +150,11 @@ def test_run_that_takes_too_long_is_a_timeout(tmp_path: Path) -> None:
 
 
 def test_timeout_comes_before_all_that_followed_from_it(tmp_path: Path) -> None:
-    files = ranks(tmp_path, (*TRAINING, failed("RuntimeError", "Timed out waiting 1800000ms")), TRAINING)
+    files = ranks(
+        tmp_path,
+        (*TRAINING, failed("RuntimeError", "Timed out waiting 1800000ms for recv operation to complete")),
+        TRAINING,
+    )
     _, kind, _ = cause(files, Ending("timeout", "no end after 60 s", (1, None)), memory_ran_out=True)
     assert kind == "timeout"
 
@@ -155,19 +165,8 @@ def test_phase_is_that_of_the_rank_that_got_least_far(tmp_path: Path) -> None:
     assert (phase, kind) == ("build", "lost rank")
 
 
-@pytest.mark.parametrize(
-    "echo",
-    [
-        "Connection reset by peer",
-        RESET,
-        "Socket Timeout",
-        "Timed out waiting 300000ms for recv operation to complete",
-        "wait timeout after 300000ms, keys: /default_pg/0//cpu//0/0",
-        "NCCL error: remote process exited or there was a network error",
-    ],
-)
-def test_rank_that_fell_silent_is_lost_when_its_peers_miss_it(tmp_path: Path, echo: str) -> None:
-    files = ranks(tmp_path, (*TRAINING, failed("RuntimeError", echo)), TRAINING)
+def test_rank_that_fell_silent_is_lost_when_its_peers_miss_it(tmp_path: Path) -> None:
+    files = ranks(tmp_path, (*TRAINING, failed("RuntimeError", RESET)), TRAINING)
     ending = Ending("exited", "rank 1 (process 7) is gone", (1, -9))
     assert cause(files, ending) == ("train", "lost rank", "rank 1 (process 7) is gone")
 
@@ -237,6 +236,14 @@ Root Cause (first observed failure):
   error_file: <N/A>
   traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
 """
+
+
+@pytest.mark.parametrize(("number", "kind"), [(9, "out of memory"), (11, "lost rank")])
+def test_kernel_explains_the_kill_of_which_the_launcher_tells(tmp_path: Path, number: int, kind: str) -> None:
+    files = ranks(tmp_path, TRAINING, TRAINING, printed=TORCHRUN.replace(b"-9", b"-%d" % number))
+    found = cause(files, Ending("exited", "rank 0 (process 7) is gone", (1,)), memory_ran_out=True)
+    assert found[1] == kind
+    assert str(found[2]).startswith("rank 1 (process 71) was killed by SIG")
 
 
 def test_launcher_that_takes_an_echo_for_the_cause_still_knows_who_was_killed(tmp_path: Path) -> None:

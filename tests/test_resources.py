@@ -8,17 +8,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import msgspec
-import pynvml
 import pytest
 
+from paceline.cards import Gpu
 from paceline.cell import Cell
 from paceline.cgroups import Throttling
+from paceline.cores import core_counters
 from paceline.events import AnyEvent, EventFile
 from paceline.metrics import Row, table_rows
-from paceline.monitor import FILE, Gpu, Monitor, Sample, Usage, read_samples
+from paceline.monitor import FILE, Monitor, Sample, Usage, read_samples
 from paceline.report import columns
 from paceline.report.remarks import remarks
 from paceline.resource_rows import unrest
@@ -37,17 +37,11 @@ from paceline.store import Store
 from tests.command_line import CommandLine
 from tests.made_events import block, entered, finished, written
 from tests.made_runs import OK, Ranks, begin_run, cell, on_devices, record, save_plan
+from tests.made_samples import sample
 
 MEBIBYTE = 2**20
 GIB = 2**30
 TRAINING = [(10.0, 20.0)]
-
-
-def sample(time: float, *cores: tuple[float, float], used: float = 0.0, **facts: object) -> Sample:
-    """The counters of the cores at a time, and how much of it one rank's process has used."""
-    rank = Usage(resident_bytes=0, processor_seconds=used)
-    made = Sample(time=time, load=0.5, ranks={0: rank}, gpus=[], cores=list(cores))
-    return msgspec.structs.replace(made, **facts)
 
 
 def row_of(store: Store, of: Cell, events: Ranks, samples: list[Sample]) -> Row:
@@ -86,20 +80,43 @@ def test_gpu_is_as_busy_as_the_driver_says_while_it_trains() -> None:
     assert gpu_utilisation(samples, TRAINING, 0) == (0.02, 0.8, 0.9)
 
 
-def test_gpu_that_does_not_tell_how_busy_it_is_has_no_utilisation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(handle: str) -> None:
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+def test_cores_keep_their_numbers_when_others_are_switched_off(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  9 0 9 9 0 0 0 0\ncpu0 100 0 0 5 9 0 0 0 0 0\ncpu3 100 10 40 5 9 20 30 300 0 0\nintr 5 0\n")
+    assert core_counters(stat) == {0: (1.0, 0.0), 3: (2.0, 3.0)}
 
-    monkeypatch.setattr("paceline.monitor.nvidia", lambda: ("570.1", ("a card",)))
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", str)
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetMemoryInfo", lambda handle: SimpleNamespace(used=5 * GIB))
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetUtilizationRates", refuse)
+
+def test_core_is_found_by_its_number(tmp_path: Path) -> None:
+    """Core 1 is switched off, and 2 is the second that the system tells of."""
+    samples = [
+        sample(time, (0.0, 0.0), (time, 0.0), core_numbers=[0, 2], mhz=[1000.0, 2000.0]) for time in (11.0, 12.0)
+    ]
+    assert core_utilisation(samples, TRAINING, [2]) == pytest.approx((1.0, 1.0, 1.0))
+    assert core_utilisation(samples, TRAINING, [0]) == pytest.approx((0.0, 0.0, 0.0))
+    assert core_utilisation(samples, TRAINING, [1]) is None
+    assert noise(samples, TRAINING, [2]).lowest_mhz == 2000.0
+
+
+def test_numbers_of_cores_are_recorded_where_one_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paceline.monitor.core_counters", lambda: {0: (1.0, 0.0), 2: (5.0, 0.5)})
+    Monitor(tmp_path).sample({})
+    monkeypatch.setattr("paceline.monitor.core_counters", lambda: {0: (1.0, 0.0), 1: (5.0, 0.5)})
+    Monitor(tmp_path).sample({})
+    gap, whole = read_samples(tmp_path)
+    assert (gap.core_numbers, gap.core(2), gap.place(1)) == ([0, 2], (5.0, 0.5), None)
+    assert (whole.core_numbers, whole.core(1), whole.place(2)) == ([], (5.0, 0.5), None)
+
+
+def test_what_the_system_does_not_tell_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("hidden")
+
+    monkeypatch.setattr("paceline.monitor.core_counters", refuse)
+    monkeypatch.setattr("psutil.getloadavg", refuse)
     Monitor(tmp_path).sample({})
     (found,) = read_samples(tmp_path)
-    assert found.gpus == [Gpu(memory_bytes=5 * GIB, busy_percent=None)]
-    assert gpu_utilisation([found], [(0.0, found.time)], 0) is None
+    assert (found.load, found.cores) == (None, [])
+    assert noise([found, found], TRAINING, [0]) == Noise()
 
 
 def test_noise_is_what_the_cores_did_beside_the_run() -> None:
@@ -172,7 +189,7 @@ def test_memory_of_children_is_added_to_that_of_their_rank(tmp_path: Path) -> No
         sample(time, ranks={0: Usage(resident_bytes=0, children_bytes=size, processor_seconds=0)})
         for time, size in sizes
     ]
-    (found,) = process_memory([working(tmp_path, 100, 300)], samples)
+    found = process_memory({0: working(tmp_path, 100, 300)}, samples)[0]
     assert (found.idle_bytes, found.peak_bytes) == (110, 350)
 
 

@@ -16,11 +16,12 @@ from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.metrics import table_rows
 from paceline.plan import Run
+from paceline.replay_results import losses
 from paceline.store import INDEX_FILE, Store, new_id
-from paceline_worker.protocol import Job
+from paceline_worker.protocol import Job, event_file
 from tests.made_events import block, entered, evaluated, failed, finished
 from tests.made_jobs import JOB
-from tests.made_runs import CELL, FAILED, OK, begin_run, cell, on_devices, record, save_plan, save_run, trained
+from tests.made_runs import CELL, FAILED, OK, Ranks, begin_run, cell, on_devices, record, save_plan, save_run, trained
 
 TABLES = ("plan", "plan_cell", "plan_run", "run", "block", "phase", "memory")
 
@@ -293,3 +294,14 @@ def test_ids_sort_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_two_ids_are_alike_even_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time_ns", lambda: 1735689600_000_001_000)
     assert len({new_id() for _ in range(5)}) == 5
+
+
+def test_rank_is_that_of_its_file_even_if_another_has_left_nothing(store: Store) -> None:
+    of = on_devices(2)
+    ranks: Ranks = [[entered("start"), block("train", 1.0, 10)], [entered("start"), block("train", 1.0, 20)]]
+    folder = begin_run(store, record("run", "key", of), ranks)
+    event_file(folder, 0).unlink()
+    store.finish_run(folder, FAILED)
+    assert [tuple(row) for row in store.query("SELECT rank, images FROM block")] == [(1, 20)]
+    assert [row["rank"] for row in store.query("SELECT rank FROM phase")] == [1]
+    assert losses(folder) == {1: [1.0]}

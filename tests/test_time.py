@@ -16,12 +16,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from paceline.cards import Gpu
 from paceline.errors import UserError
 from paceline.home import environments_folder
 from paceline.launchers import INHERITED, RUN_VARIABLE
 from paceline.metrics import table_rows
 from paceline.monitor import FILE as MONITOR_FILE
-from paceline.monitor import Gpu, Sample
+from paceline.monitor import Sample
 from paceline.processes import state
 from paceline.report.layouts import LAYOUTS
 from paceline.report.render import FORMATS, text

@@ -35,6 +35,11 @@ def cpu_groups(root: Path = ROOT) -> list[Path]:
     return list(_groups("cpu", root))
 
 
+def memory_groups(root: Path = ROOT) -> list[Path]:
+    """The process's own group, in each tree of groups that may count its memory."""
+    return [group for _, group in _trees("memory", root)]
+
+
 def throttling(groups: Sequence[Path]) -> Throttling | None:
     """How long threads had to wait because the quota of one of these groups was used up; None where nobody counts."""
     found = [told for group in groups if (told := _throttling(group)) is not None]
@@ -80,15 +85,21 @@ def _number(text: str) -> int | None:
 
 def _groups(controller: str, root: Path) -> Iterator[Path]:
     """The folders of one controller, the process's own group first, up to the highest that is mounted."""
+    for place, own in _trees(controller, root):
+        group = own
+        yield group
+        while group != place:
+            group = group.parent
+            yield group
+
+
+def _trees(controller: str, root: Path) -> Iterator[tuple[Path, Path]]:
+    """Where each tree with this controller is mounted, and the process's own group in it."""
     own, found = _own_groups(root), set[str]()
     for controllers, top, place in _mounts(root):
         for kind in {controller, ""}.intersection(controllers) - found:
             found.add(kind)  # the same tree may be mounted again
-            group = _folder(place, top, own.get(kind, "/"))
-            yield group
-            while group != place:
-                group = group.parent
-                yield group
+            yield place, _folder(place, top, own.get(kind, "/"))
 
 
 def _own_groups(root: Path) -> dict[str, str]:

@@ -28,6 +28,11 @@ class DeviceSet:
     def devices(self) -> tuple[str, ...]:
         return tuple(f"{self.kind}:{index}" for index in self.indices)
 
+    @property
+    def gpus(self) -> tuple[int, ...]:
+        """The numbers of the cards among them."""
+        return self.indices if self.kind == "cuda" else ()
+
 
 def parse_devices(text: str) -> DeviceSet:
     """Read `2xcpu`, `cuda:0` or `cuda:0+cuda:2`, with or without spaces around the plus."""

@@ -95,4 +95,5 @@ class Progress:
             result = f"failed in {outcome.phase}: {outcome.kind}: {outcome.message} (paceline log {run_id})"
         else:
             result = f"{duration(outcome.seconds)}{self._time_left()}"
+        result += "".join(f"; {said}" for said in outcome.remarks)
         self.say(f"[{self._number}/{self._total}] {cell_name(run.cell)}: {result}")

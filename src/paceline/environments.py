@@ -14,13 +14,13 @@ from pathlib import Path
 
 import msgspec
 
+from paceline.cards import nvidia
 from paceline.errors import UserError
 from paceline.frameworks import Framework
 from paceline.home import environments_folder
 from paceline.installing import make_environment
 from paceline.launchers import worker_environment
 from paceline.locks import exclusive
-from paceline.machine import nvidia
 from paceline.worker_code import deploy
 
 RECORD = "environment.json"  # written last: a folder without it is half made

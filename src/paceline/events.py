@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,7 @@ class Finished(Event, tag="finished", frozen=True, kw_only=True):
 
 AnyEvent = Phase | Block | Evaluation | Failed | Finished
 DECODER = msgspec.json.Decoder(AnyEvent)
+FILE_NAME = re.compile(r"events-(0|[1-9]\d{0,3})\.jsonl", re.ASCII)
 RUBBISH_LINES = 10  # that are kept: a file may have millions of them, and one is enough to tell
 
 
@@ -113,3 +115,17 @@ class EventFile:
     @property
     def pid(self) -> int | None:
         return next((event.pid for event in self.events if isinstance(event, Phase) and event.pid), None)
+
+
+def event_paths(folder: Path) -> dict[int, Path]:
+    """Of each rank that has left something, in their order; the number is in the name, since some may be missing."""
+    named = ((FILE_NAME.fullmatch(path.name), path) for path in folder.glob("events-*.jsonl"))
+    return dict(sorted((int(match[1]), path) for match, path in named if match))
+
+
+def event_files(folder: Path) -> dict[int, EventFile]:
+    """What each rank has left, read to its end."""
+    files = {rank: EventFile(path) for rank, path in event_paths(folder).items()}
+    for file in files.values():
+        file.read_on()
+    return files

@@ -6,19 +6,21 @@ import itertools
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from paceline import resources
 from paceline.errors import UserError
-from paceline.events import Block, Evaluation, EventFile, Phase
+from paceline.events import Block, Evaluation, EventFile, Phase, event_files
 from paceline.monitor import Sample, read_samples
-from paceline.outcome import Outcome
+from paceline.outcome import INTERNAL_ERROR, Outcome
 from paceline.records import FORMAT, OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord, cell_id
 from paceline.setups import setup_of
 from paceline.timing.usage import insert_usage
+
+Files = Mapping[int, EventFile]  # by rank
 
 
 def insert_plan(index: sqlite3.Connection, plan: PlanRecord) -> None:
@@ -52,11 +54,8 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     if index.execute("SELECT 1 FROM run WHERE id = ?", (run.id,)).fetchone():
         return
     outcome = msgspec.json.decode((folder / OUTCOME_FILE).read_bytes(), type=Outcome)
-    files = [EventFile(path) for path in sorted(folder.glob("events-*.jsonl"), key=_rank)]
-    for file in files:
-        file.read_on()
     index.execute(
-        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             run.id,
             run.key,
@@ -77,12 +76,16 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
             outcome.kind,
             outcome.message,
             outcome.log_end,
+            json.dumps(outcome.remarks),
         ),
     )
+    if outcome.kind == INTERNAL_ERROR:  # what it has left may be what it failed of
+        return
     if run.cell.command:
         insert_usage(index, run, folder)
         return
-    for rank, file in enumerate(files):
+    files = event_files(folder)
+    for rank, file in files.items():
         _insert_blocks(index, run.id, rank, file)
         _insert_evaluations(index, run.id, rank, file)
         _insert_phases(index, run, rank, file)
@@ -107,10 +110,6 @@ def _insert_setup(index: sqlite3.Connection, run: RunRecord, folder: Path) -> st
     setup = setup_of(run, folder)
     index.execute("INSERT OR IGNORE INTO setup VALUES (?, ?)", (setup.id, msgspec.json.encode(setup).decode()))
     return setup.id
-
-
-def _rank(path: Path) -> int:
-    return int(path.stem.split("-")[1])
 
 
 def _insert_blocks(index: sqlite3.Connection, run_id: str, rank: int, file: EventFile) -> None:
@@ -163,28 +162,26 @@ def _insert_phases(index: sqlite3.Connection, run: RunRecord, rank: int, file: E
     index.executemany("INSERT INTO phase VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _insert_memory(index: sqlite3.Connection, run: RunRecord, files: list[EventFile], samples: list[Sample]) -> None:
+def _insert_memory(index: sqlite3.Connection, run: RunRecord, files: Files, samples: list[Sample]) -> None:
     devices = run.cell.device_set
     memory = (
-        resources.gpu_memory(devices.indices, files, samples)
+        dict(enumerate(resources.gpu_memory(devices.indices, files.values(), samples)))
         if devices.kind == "cuda"
         else resources.process_memory(files, samples)
     )
     rows = [
-        (run.id, position, each.idle_bytes, each.peak_bytes, each.started_bytes) for position, each in enumerate(memory)
+        (run.id, position, each.idle_bytes, each.peak_bytes, each.started_bytes) for position, each in memory.items()
     ]
     index.executemany("INSERT INTO memory VALUES (?, ?, ?, ?, ?)", rows)
-    own = [(run.id, position, peak) for position, peak in enumerate(resources.allocator_bytes(files))]
+    own = [(run.id, position, peak) for position, peak in enumerate(resources.allocator_bytes(files.values()))]
     index.executemany("INSERT INTO allocator VALUES (?, ?, ?)", own)
 
 
-def _insert_utilisation(
-    index: sqlite3.Connection, run: RunRecord, files: list[EventFile], samples: list[Sample]
-) -> None:
+def _insert_utilisation(index: sqlite3.Connection, run: RunRecord, files: Files, samples: list[Sample]) -> None:
     """Of each device while its own process trained; one process may have them all."""
     devices = run.cell.device_set
     for position, (device, cores) in enumerate(zip(devices.indices, run.cell.cores, strict=False)):
-        training = resources.spans(files[position if position < len(files) else 0], "train") if files else []
+        training = _training(files, 0 if len(files) == 1 and 0 in files else position)
         found = (
             resources.gpu_utilisation(samples, training, device)
             if devices.kind == "cuda"
@@ -194,9 +191,13 @@ def _insert_utilisation(
             index.execute("INSERT INTO utilisation VALUES (?, ?, ?, ?, ?)", (run.id, position, *found))
 
 
-def _insert_noise(index: sqlite3.Connection, run: RunRecord, files: list[EventFile], samples: list[Sample]) -> None:
+def _training(files: Files, rank: int) -> list[resources.Span]:
+    """When it trained; never, if it has left nothing."""
+    return resources.spans(files[rank], "train") if rank in files else []
+
+
+def _insert_noise(index: sqlite3.Connection, run: RunRecord, files: Files, samples: list[Sample]) -> None:
     cores = sorted({core for device in run.cell.cores for core in device})
-    training = resources.spans(files[0], "train") if files else []
-    seen = resources.noise(samples, training, cores)
+    seen = resources.noise(samples, _training(files, 0), cores)
     row = (run.id, seen.load, seen.other, seen.stolen, seen.throttled, seen.lowest_mhz, seen.highest_mhz)
     index.execute("INSERT INTO noise VALUES (?, ?, ?, ?, ?, ?, ?)", row)

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from paceline.frameworks import Framework
 from paceline_worker.protocol import Job
@@ -65,16 +66,23 @@ def torchrun(launch: Launch) -> list[Command]:
 TORCHRUN_SAW_KILLED = re.compile(r"rank\s+: (\d+) \(local_rank: \d+\)\s+exitcode\s+: -(\d+) \(pid: (\d+)\)")
 
 
-def killed_rank(log: str) -> tuple[int, int, int] | None:
-    """The rank that was killed first, its process and the signal, if a launcher has said so at the end of the log."""
+class KilledRank(NamedTuple):
+    rank: int
+    process: int
+    signal: int
+
+
+def killed_rank(log: str) -> KilledRank | None:
+    """The rank that was killed first, if a launcher has said so at the end of the log."""
     others, _, root = log.partition("Root Cause")
     # One that misses the killed one may fail in the same second, and torchrun takes it for the root.
-    found = _killed(root) or [one for one in _killed(others) if one[2] != signal.SIGTERM]
+    found = _killed(root) or [one for one in _killed(others) if one.signal != signal.SIGTERM]
     return found[0] if found else None
 
 
-def _killed(report: str) -> list[tuple[int, int, int]]:
-    return [(int(rank), int(process), int(number)) for rank, number, process in TORCHRUN_SAW_KILLED.findall(report)]
+def _killed(report: str) -> list[KilledRank]:
+    found = TORCHRUN_SAW_KILLED.findall(report)
+    return [KilledRank(int(rank), int(process), int(number)) for rank, number, process in found]
 
 
 LAUNCHERS: dict[str, Callable[[Launch], list[Command]]] = {"direct": direct, "torchrun": torchrun}

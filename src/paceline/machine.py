@@ -12,6 +12,7 @@ import msgspec
 import psutil
 
 from paceline import cgroups
+from paceline.cards import nvidia
 from paceline.identity import identity, name_in
 
 
@@ -117,15 +118,3 @@ def processor_name() -> str:
     lines = table.read_text(encoding="utf-8").splitlines() if table.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def nvidia() -> tuple[str | None, tuple[str, ...]]:
-    """Driver version and card names; none without NVIDIA's driver."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None, ()
-    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-    return str(pynvml.nvmlSystemGetDriverVersion()), tuple(str(pynvml.nvmlDeviceGetName(handle)) for handle in handles)

@@ -98,6 +98,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib_of_runs: tuple[float, ...] = ()  # peak minus idle, all devices together
     test_accuracy_of_runs: tuple[float, ...] = ()
     quota_cores: float | None = None  # how many cores' time the container could use; None where it was all of them
+    remarks: tuple[str, ...] = ()  # what went wrong beside runs and did not make them fail
 
     @property
     def judged(self) -> Estimate | None:
@@ -191,6 +192,7 @@ def _origin(one: Measured, proofs: certificates.Proofs) -> Fields:
         "runs": tuple(run["id"] for run in one.runs),
         "failed_run": failed.get("id"),
         "log_end": failed.get("log_end"),
+        "remarks": tuple(dict.fromkeys(said for run in one.runs for said in msgspec.json.decode(run["remarks"]))),
     }
 
 

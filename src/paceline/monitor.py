@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import psutil
 
 from paceline import processes
+from paceline.cards import Cards, Gpu
 from paceline.cgroups import Throttling, cpu_groups, throttling
-from paceline.machine import nvidia
+from paceline.cores import Core, core_counters
 from paceline.processes import GONE
 
 PERIOD_SECONDS = 0.5
@@ -27,30 +28,43 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     processor_seconds: float  # since they began
 
 
-class Gpu(msgspec.Struct, frozen=True, kw_only=True):
-    memory_bytes: int
-    busy_percent: float | None  # None where the driver does not tell
-
-
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a run; fields with a default came later than the first records."""
 
     time: float  # seconds since 1970
-    load: float
+    load: float | None  # None where the system does not tell
     ranks: dict[int, Usage]
-    gpus: list[Gpu]
-    cores: list[tuple[float, float]] = []  # busy and stolen seconds of each core of the machine since it started
+    gpus: list[Gpu]  # those of the run; in older records all of the machine
+    cores: list[Core] = []  # busy and stolen seconds of each core of the machine since it started
+    core_numbers: list[int] = []  # of these cores, where some number is missing among them
     mhz: list[float] = []  # of each core; empty where nobody tells, or when it was not the time to ask
     throttled: Throttling | None = None  # by quotas so far; None where nobody counts
+
+    def gpu(self, index: int) -> Gpu | None:
+        """A card by its number, if it was looked at."""
+        known = [gpu for place, gpu in enumerate(self.gpus) if (place if gpu.index is None else gpu.index) == index]
+        return known[0] if known else None
+
+    def place(self, core: int) -> int | None:
+        """Where a core stands in the lists; None where it is unknown, as in a container that numbers them anew."""
+        if self.core_numbers:
+            return self.core_numbers.index(core) if core in self.core_numbers else None
+        return core if core < len(self.cores) else None
+
+    def core(self, number: int) -> Core:
+        """The counters of a core that is known."""
+        place = self.place(number)
+        assert place is not None  # noqa: S101 - whoever asks has looked
+        return self.cores[place]
 
 
 class Monitor:
     """Writes one line per period into the run's folder; the first, before any process starts, is the idle machine."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, gpus: Iterable[int] = ()) -> None:
         self._path = folder / FILE
         self._due = self._frequency_due = 0.0
-        self._gpus = _gpu_handles()
+        self.cards = Cards(gpus)
         self._groups = cpu_groups()  # workers stay in them
 
     def sample(self, pids: dict[int, int], *, now: bool = False) -> None:
@@ -59,12 +73,14 @@ class Monitor:
         if moment < self._due and not now:
             return
         self._due = moment + PERIOD_SECONDS
+        cores = _cores()
         sample = Sample(
             time=time.time(),
-            load=psutil.getloadavg()[0],
+            load=_load(),
             ranks=_ranks(pids),
-            gpus=[_gpu(handle) for handle in self._gpus],
-            cores=[_core(times) for times in psutil.cpu_times(percpu=True)],
+            gpus=self.cards.look(),
+            cores=list(cores.values()),
+            core_numbers=[] if list(cores) == list(range(len(cores))) else list(cores),
             mhz=_frequencies() if now or moment >= self._frequency_due else [],
             throttled=throttling(self._groups),
         )
@@ -103,11 +119,18 @@ def _proportional_bytes(process: psutil.Process) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
 
 
-def _core(times: Any) -> tuple[float, float]:
-    """Busy and stolen seconds; a core that waits for a disk is idle, and systems name different kinds of work."""
-    kinds = times._asdict()
-    work = ("user", "nice", "system", "irq", "softirq", "interrupt", "dpc")
-    return sum(kinds.get(kind, 0.0) for kind in work), kinds.get("steal", 0.0)
+def _load() -> float | None:
+    try:
+        return psutil.getloadavg()[0]
+    except OSError:
+        return None
+
+
+def _cores() -> dict[int, Core]:
+    try:
+        return core_counters()
+    except OSError:  # some containers hide them
+        return {}
 
 
 def _frequencies() -> list[float]:
@@ -116,23 +139,6 @@ def _frequencies() -> list[float]:
     except (AttributeError, NotImplementedError, OSError):  # each says on some system that nobody knows
         return []
     return [core.current for core in found or []]
-
-
-def _gpu_handles() -> list[Any]:
-    import pynvml
-
-    _, gpus = nvidia()
-    return [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(len(gpus))]
-
-
-def _gpu(handle: Any) -> Gpu:
-    import pynvml
-
-    try:
-        busy_percent = pynvml.nvmlDeviceGetUtilizationRates(handle).gpu
-    except pynvml.NVMLError:  # some cards, and parts of cards, do not tell
-        busy_percent = None
-    return Gpu(memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(handle).used, busy_percent=busy_percent)
 
 
 def read_samples(folder: Path) -> list[Sample]:

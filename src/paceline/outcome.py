@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import re
 import signal
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
+from paceline import failure_messages
 from paceline.events import EventFile, Failed, Finished
-from paceline.launchers import killed_rank
+from paceline.launchers import KilledRank, killed_rank
+from paceline.processes import still_there
 from paceline.worker import Ending
 
-OUT_OF_MEMORY = re.compile(
-    r"out of memory|MemoryError|bad_alloc|RESOURCE_EXHAUSTED|(can't|cannot|unable to) allocate",
-    re.IGNORECASE,
-)
+INTERNAL_ERROR = "internal error"  # of Paceline itself, while it carried out the run
 LOG_END_LINES, LOG_END_BYTES = 20, 4096
-LOST_PEER = re.compile(
-    r"connection (closed|reset|refused)|timed out|(socket|wait) timeout|remote process exited", re.IGNORECASE
-)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     status: str  # ok or failed
     phase: str  # where it ended
-    kind: str | None = None  # error, out of memory, crash, timeout, lost rank, protocol
+    kind: str | None = None  # error, out of memory, crash, timeout, lost rank, lost device, protocol, internal error
     message: str | None = None  # one line
     log_end: str | None = None  # the last lines that a failed run printed
     exit_codes: tuple[int | None, ...] = ()
     seconds: float  # wall time of the whole run, start-up included
+    remarks: tuple[str, ...] = ()  # what went wrong beside it, and did not make it fail
 
 
 def cause_of(kind: str | None, phase: str, message: str | None) -> str:
@@ -39,8 +36,8 @@ def cause_of(kind: str | None, phase: str, message: str | None) -> str:
 
 
 def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, memory_ran_out: bool) -> Outcome:
-    """The first cause that explains the ending."""
-    found = _failure(files, _with_blame(ending, log), memory_ran_out)
+    """The first cause that explains the ending; memory ran out if the kernel killed somebody in the run's own group."""
+    found = _failure(files, ending, _told_by_launcher(ending, log), memory_ran_out)
     status, kind, message = ("failed", *found) if found else ("ok", None, None)
     return Outcome(
         status=status,
@@ -53,13 +50,14 @@ def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, 
     )
 
 
-def _with_blame(ending: Ending, log: Path) -> Ending:
-    """What a launcher said about the first rank that was killed is better than who was seen to be gone first."""
-    killed = killed_rank(_last_bytes(log)) if ending.reason != "timeout" else None
-    if killed is None:
-        return ending
-    rank, process, number = killed
-    return replace(ending, detail=f"rank {rank} (process {process}) was killed by {signal_name(number)}")
+def with_processes(outcome: Outcome, left: Sequence[int]) -> Outcome:
+    """With a remark about processes that could not be ended, if there are any: they take nothing from a good run."""
+    return replace(outcome, remarks=(*outcome.remarks, still_there(left))) if left else outcome
+
+
+def _told_by_launcher(ending: Ending, log: Path) -> KilledRank | None:
+    """The first rank that was killed: better than who was seen to be gone first."""
+    return killed_rank(_last_bytes(log)) if ending.reason != "timeout" else None
 
 
 def _phase(files: list[EventFile]) -> str:
@@ -76,28 +74,40 @@ def _reports(files: list[EventFile]) -> list[Failed]:
 
 def _is_echo(event: Failed, files: list[EventFile]) -> bool:
     """Whether a rank only misses another one."""
-    return len(files) > 1 and LOST_PEER.search(event.message) is not None
+    return len(files) > 1 and failure_messages.misses_a_peer(_text(event))
 
 
-def _failure(  # noqa: PLR0911 - one return for each cause, the first that fits
-    files: list[EventFile], ending: Ending, memory_ran_out: bool
+def _failure(
+    files: list[EventFile], ending: Ending, killed: KilledRank | None, memory_ran_out: bool
 ) -> tuple[str, str] | None:
     """Kind and message, or None when all went well."""
-    if ending.reason == "timeout":
-        return "timeout", ending.detail
-    if memory_ran_out and not all(file.has(Finished) for file in files):  # else it ran out for some other program
-        return "out of memory", "the system ended a process because memory ran out"
-    reports = _reports(files)
+    reports, rubbish = _reports(files), [line for file in files for line in file.rubbish]
     if reports and not _is_echo(reports[0], files):
         return _reported(reports[0])
+    if ending.reason == "timeout":
+        return "timeout", ending.detail
     silent = [rank for rank, file in enumerate(files) if not file.has(Finished) and not file.has(Failed)]
-    if (silent or reports) and len(files) > 1:
-        return "lost rank", _lost_rank(files, silent, reports, ending.detail)
-    if any(file.rubbish for file in files):
-        return "protocol", f"a line among its events is none: {next(f.rubbish[0] for f in files if f.rubbish)[:60]!r}"
-    if silent:
-        return "crash", _how_it_went(ending)
-    return None
+    if silent or reports:
+        alone = len(files) == 1
+        how = _how_it_went(ending) if alone else _lost_rank(files, silent, reports, _seen(ending, killed))
+        if memory_ran_out and _was_killed(ending, killed, len(files)):
+            return "out of memory", f"{how}: memory ran out in its control group"
+        if not (alone and rubbish):
+            return "crash" if alone else "lost rank", how
+    return ("protocol", f"a line among its events is none: {rubbish[0][:60]!r}") if rubbish else None
+
+
+def _seen(ending: Ending, killed: KilledRank | None) -> str:
+    if killed is None:
+        return ending.detail
+    return f"rank {killed.rank} (process {killed.process}) was killed by {signal_name(killed.signal)}"
+
+
+def _was_killed(ending: Ending, killed: KilledRank | None, ranks: int) -> bool:
+    """Whether the kernel may have ended a rank for want of memory, which it does by SIGKILL."""
+    signals = {-code for code in ending.codes if code is not None and code < 0} | ({killed.signal} if killed else set())
+    known = signals - {signal.SIGTERM}  # by which launchers end the others
+    return signal.SIGKILL in known if known else len(ending.codes) < ranks  # a launcher may have said nothing
 
 
 def _lost_rank(files: list[EventFile], silent: list[int], reports: list[Failed], seen: str) -> str:
@@ -111,8 +121,12 @@ def _lost_rank(files: list[EventFile], silent: list[int], reports: list[Failed],
 
 
 def _reported(failure: Failed) -> tuple[str, str]:
-    text = f"{failure.kind}: {failure.message}"
-    return "out of memory" if OUT_OF_MEMORY.search(text) else "error", one_line(text)
+    text = _text(failure)
+    return "out of memory" if failure_messages.memory_ran_out(text) else "error", one_line(text)
+
+
+def _text(failure: Failed) -> str:
+    return f"{failure.kind}: {failure.message}"
 
 
 def end_of_log(log: Path) -> str:
@@ -150,10 +164,3 @@ def _how_it_went(ending: Ending) -> str:
 
 def signal_name(number: int) -> str:
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-
-
-def out_of_memory_kills() -> int:
-    """How often the kernel has killed a process for want of memory since it started; 0 where it does not tell."""
-    table = Path("/proc/vmstat")
-    lines = table.read_text(encoding="ascii").splitlines() if table.exists() else []
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline import environments
+from paceline import environments, oom
 from paceline.environments import Environment, Say
 from paceline.frameworks import Contestant, find
 from paceline.launchers import commands
@@ -44,7 +44,7 @@ def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = Non
     """Show the job's batches to the framework, in its own environment and processes."""
     framework = contestant.framework
     environment = environments.ensure(framework, say)
-    ranks = framework.process_count(len(job.devices))
+    ranks, kills = framework.process_count(len(job.devices)), oom.kills()
     told = replace(job, framework=framework.name, mode=contestant.mode, task="probe")
     with tempfile.TemporaryDirectory(prefix="paceline-probe-") as scratch:
         folder = Path(scratch)
@@ -56,7 +56,7 @@ def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = Non
         with Worker(starts, folder, ranks, TIMEOUT_SECONDS) as worker:
             for _ in worker.follow():
                 pass
-        outcome = judge(worker.files, worker.ending, 0.0, folder / LOG_FILE, memory_ran_out=False)
+        outcome = judge(worker.files, worker.ending, 0.0, folder / LOG_FILE, memory_ran_out=oom.killed_since(kills))
         files = [arrays_file(folder, rank) for rank in range(ranks)]
         arrays = joined([dict(np.load(path)) for path in files], job.shares) if outcome.status == "ok" else {}
     return Probe(environment, arrays, outcome)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -60,8 +60,11 @@ def _live_below(adopter: psutil.Process) -> list[psutil.Process]:
 
 def end_all(
     run_id: str, reap: Callable[[], None], patience_seconds: float = 10.0, *, adopter: psutil.Process | None = None
-) -> None:
-    """Kill the whole tree and wait until nothing of it is left; the process to which its orphans fall comes last."""
+) -> tuple[int, ...]:
+    """Kill the whole tree and wait until nothing of it is left; return what would not go.
+
+    The process to which orphans fall comes last.
+    """
     deadline = time.monotonic() + patience_seconds
     while (left := (_live_below(adopter) if adopter else []) or of_run(run_id)) and time.monotonic() < deadline:
         for process in left:
@@ -71,9 +74,14 @@ def end_all(
                 continue
         reap()
         time.sleep(0.05)
-    if left:
-        pids = ", ".join(str(process.pid) for process in left)
-        raise RuntimeError(f"processes {pids} of run {run_id} could not be ended")
+    return tuple(process.pid for process in left)
+
+
+def still_there(pids: Sequence[int]) -> str:
+    """What is to be said of processes that could not be ended."""
+    some = ", ".join(map(str, pids))
+    which = f"process {some}" if len(pids) == 1 else f"processes {some}"
+    return f"{which} could not be ended and may disturb what is measured next"
 
 
 def state(pid: int) -> str:

@@ -14,14 +14,13 @@ import msgspec
 from paceline.comparison import judge
 from paceline.differences import Pair, differences
 from paceline.display import cell_name
-from paceline.events import Block, EventFile
+from paceline.events import Block, event_files
 from paceline.indexing import read_run
 from paceline.outcome import cause_of
 from paceline.records import RUN_FOLDER, RunRecord
 from paceline.setups import setup_of
 from paceline.stats import Estimate
 from paceline.store import Store
-from paceline_worker.protocol import event_file
 
 MEASURED = """
 SELECT run.*, training.images_per_second, training.seconds AS training_seconds,
@@ -139,9 +138,7 @@ def _values(rows: Sequence[sqlite3.Row], column: str) -> list[float]:
 def losses(folder: Path) -> Losses:
     """Of training, of every rank that has told any."""
     ranks: Losses = {}
-    for rank in range(len(list(folder.glob("events-*.jsonl")))):
-        file = EventFile(event_file(folder, rank))
-        file.read_on()
+    for rank, file in event_files(folder).items():
         blocks = [event for event in file.events if isinstance(event, Block) and event.phase == "train"]
         ranks[rank] = [loss for block in blocks for loss in block.losses]
     return {rank: told for rank, told in ranks.items() if told}

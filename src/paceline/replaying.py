@@ -29,7 +29,7 @@ from paceline.outcome import printable
 from paceline.plan import Plan, Run, make_job, reason_to_skip
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RunRecord
 from paceline.replay_results import Replay, set_side_by_side
-from paceline.runner import Tools, run_folder, train
+from paceline.runner import Tools, recorded, run_folder, train
 from paceline.shares import MEASURED
 from paceline.store import Store, new_id
 from paceline.suite import Suite
@@ -227,11 +227,8 @@ def _job(original: Original, run: Run) -> Job:
 def _execute(run: Run, job: Job, tools: Tools) -> None:
     """As `runner.execute`, with a job that is known already."""
     environment = environments.ensure(find(run.cell.framework).framework, tools.display.say)
-    tools.display.begin(run)
     with run_folder(run, job, environment, tools) as (folder, starts):
-        outcome = train(run, starts, folder, tools)
-        tools.store.finish_run(folder, outcome)
-    tools.display.end(run, folder.name, outcome)
+        recorded(run, folder, tools, lambda: train(run, starts, folder, tools))
 
 
 def _old_runs(store: Store, record: RunRecord, repeats: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -48,10 +48,10 @@ def spans(file: EventFile, *phases: str) -> list[Span]:
     return [(event.time, after.time) for event, after in pairwise(entered) if event.phase in phases]
 
 
-def process_memory(files: Sequence[EventFile], samples: Sequence[Sample]) -> list[Memory]:
-    """Idle and peak of each process as the kernel counted them, with those of its children as they were sampled."""
-    found = []
-    for rank, file in enumerate(files):
+def process_memory(files: Mapping[int, EventFile], samples: Sequence[Sample]) -> dict[int, Memory]:
+    """Idle and peak of each rank as the kernel counted them, with those of its children as they were sampled."""
+    found = {}
+    for rank, file in files.items():
         phases = [event for event in file.events if isinstance(event, Phase)]
         idle = [event for event in phases if event.idle_memory_bytes is not None]
         peaks = [event.peak_memory_bytes for event in phases if event.peak_memory_bytes is not None]  # of each epoch
@@ -59,28 +59,33 @@ def process_memory(files: Sequence[EventFile], samples: Sequence[Sample]) -> lis
             before = _children_bytes(_nearest(samples, idle[0].time), rank)
             working = _within(samples, spans(file, *WORKING))
             most = max((_children_bytes([sample], rank) for sample in working), default=0)
-            found.append(Memory((idle[0].idle_memory_bytes or 0) + before, max(peaks) + most))
+            found[rank] = Memory((idle[0].idle_memory_bytes or 0) + before, max(peaks) + most)
     return found
 
 
-def gpu_memory(gpus: Iterable[int], files: Sequence[EventFile], samples: Sequence[Sample]) -> list[Memory]:
+def gpu_memory(gpus: Iterable[int], files: Collection[EventFile], samples: Sequence[Sample]) -> list[Memory]:
     """Of each GPU as the driver counted it at each sample; idle is before anything was started.
 
-    What trained too shortly for a sample has that of its end; what has no phases counts as a whole.
+    What trained too shortly for a sample has that of its end; what has no phases counts as a whole. A driver that
+    does not tell of one of them tells of none.
     """
     built = [start for file in files for start, _ in spans(file, "build")]
     started = _nearest(samples, max(built)) if built else []
     trained = [span for file in files for span in spans(file, *WORKING)]
     working = _within(samples, trained) or _nearest(samples, max(end for _, end in trained)) if trained else samples
-    return [
-        Memory(
-            idle_bytes=samples[0].gpus[gpu].memory_bytes,
-            peak_bytes=max(sample.gpus[gpu].memory_bytes for sample in working),
-            started_bytes=started[0].gpus[gpu].memory_bytes if started else None,
-        )
-        for gpu in gpus
-        if samples
-    ]
+    found = [_one_gpu(_used(samples[:1], gpu), _used(working, gpu), _used(started, gpu)) for gpu in gpus if samples]
+    told = [memory for memory in found if memory is not None]
+    return told if len(told) == len(found) else []  # a part of the cards would be taken for all of them
+
+
+def _one_gpu(idle: list[int], working: list[int], started: list[int]) -> Memory | None:
+    return Memory(idle[0], max(working), next(iter(started), None)) if idle and working else None
+
+
+def _used(samples: Iterable[Sample], gpu: int) -> list[int]:
+    """Bytes in use at each look, as far as they were told."""
+    looks = [sample.gpu(gpu) for sample in samples]
+    return [look.memory_bytes for look in looks if look is not None and look.memory_bytes is not None]
 
 
 def allocator_bytes(files: Iterable[EventFile]) -> list[int]:
@@ -107,8 +112,8 @@ def core_utilisation(samples: Sequence[Sample], training: Sequence[Span], cores:
 
 def gpu_utilisation(samples: Sequence[Sample], training: Sequence[Span], gpu: int) -> Range | None:
     """Part of the time in which the driver saw work, at each sample while the GPU trained."""
-    told = [sample.gpus[gpu].busy_percent for sample in _within(samples, training)]
-    return _range([percent / 100 for percent in told if percent is not None])
+    looks = [sample.gpu(gpu) for sample in _within(samples, training)]
+    return _range([look.busy_percent / 100 for look in looks if look is not None and look.busy_percent is not None])
 
 
 def noise(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> Noise:
@@ -117,7 +122,7 @@ def noise(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[i
     seconds = _core_seconds(between, cores)
     mhz = [value for sample in _within(samples, training) for value in _frequencies(sample, cores)]
     others = _busy(between, cores) - _growth(between, _processor_seconds)
-    stolen = _growth(between, lambda sample: sum(sample.cores[core][1] for core in cores))
+    stolen = _growth(between, lambda sample: sum(sample.core(core)[1] for core in cores))
     return Noise(
         load=samples[0].load if samples else None,
         other=min(max(0.0, others / seconds), 1.0) if between else None,  # two counters never agree to the last tick
@@ -145,7 +150,8 @@ def training_pairs(samples: Sequence[Sample], training: Sequence[Span], cores: S
     return [
         (before, after)
         for before, after in pairwise(samples)
-        if max(cores) < min(len(before.cores), len(after.cores))  # a container may number its cores anew
+        if cores
+        and all(sample.place(core) is not None for sample in (before, after) for core in cores)
         and before.ranks.keys() == after.ranks.keys()
         and _shared_seconds((before.time, after.time), training) > MOSTLY * (after.time - before.time)
     ]
@@ -170,8 +176,9 @@ def _children_bytes(samples: Iterable[Sample], rank: int) -> int:
 
 def _frequencies(sample: Sample, cores: Sequence[int]) -> list[float]:
     """Of these cores, or the one of all; 0 is how some systems say that they do not know."""
-    chosen = [sample.mhz[core] for core in cores] if max(cores) < len(sample.mhz) else sample.mhz
-    return [mhz for mhz in chosen if mhz > 0]
+    places = [sample.place(core) for core in cores] if len(sample.mhz) == len(sample.cores) else []
+    chosen = [sample.mhz[place] for place in places if place is not None]
+    return [mhz for mhz in chosen or sample.mhz if mhz > 0]
 
 
 def _growth(between: Iterable[Pair], counter: Callable[[Sample], float]) -> float:
@@ -179,7 +186,7 @@ def _growth(between: Iterable[Pair], counter: Callable[[Sample], float]) -> floa
 
 
 def _busy(between: Iterable[Pair], cores: Sequence[int]) -> float:
-    return _growth(between, lambda sample: sum(sample.cores[core][0] for core in cores))
+    return _growth(between, lambda sample: sum(sample.core(core)[0] for core in cores))
 
 
 def _processor_seconds(sample: Sample) -> float:

@@ -12,14 +12,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
-from paceline import datasets, environments
+from paceline import datasets, environments, internal_errors, oom
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.frameworks import find
 from paceline.launchers import Command, commands
+from paceline.lost_devices import with_troubles
 from paceline.machine import Machine
-from paceline.outcome import Outcome, judge, out_of_memory_kills
+from paceline.outcome import Outcome, judge, with_processes
 from paceline.pilots import ROUNDS, pilots
 from paceline.plan import Run, make_job, run_key
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, RunRecord
@@ -54,30 +55,40 @@ class Tools:
 def execute(run: Run, tools: Tools) -> Outcome:
     """Carry one run from the plan to the store."""
     environment = environments.ensure(find(run.cell.framework).framework, tools.display.say)
-    tools.display.begin(run)
     shares = measured_shares(run, tools)
     told = shares if isinstance(shares, tuple) else ()
     with run_folder(run, make_job(run, told), environment, tools) as (folder, starts):
         if isinstance(shares, Outcome):
-            outcome = shares
-            (folder / LOG_FILE).write_text(f"{outcome.message}\n", encoding="utf-8")
-        else:
-            outcome = train(run, starts, folder, tools)
-        tools.store.finish_run(folder, outcome)
-    tools.display.end(run, folder.name, outcome)
+            return recorded(run, folder, tools, lambda: without_shares(shares, folder))
+        return recorded(run, folder, tools, lambda: train(run, starts, folder, tools))
+
+
+def recorded(run: Run, folder: Path, tools: Tools, carry_out: Callable[[], Outcome]) -> Outcome:
+    """Carry out a run that has its folder, store what came of it and show it."""
+
+    def shown() -> Outcome:
+        tools.display.begin(run)
+        return carry_out()
+
+    outcome = internal_errors.recorded(folder, tools.store, shown)
+    with internal_errors.kept(folder):
+        tools.display.end(run, folder.name, outcome)
     return outcome
 
 
 def train(run: Run, starts: list[Command], folder: Path, tools: Tools) -> Outcome:
     """Start the processes, see them to their end and say what came of it."""
-    began, kills = time.monotonic(), out_of_memory_kills()
-    ranks = find(run.cell.framework).framework.process_count(run.cell.device_set.count)
+    began, kills = time.monotonic(), oom.kills()
+    devices = run.cell.device_set
+    ranks = find(run.cell.framework).framework.process_count(devices.count)
     braked = [rank for rank, times in enumerate(run.cell.slow) if times > 1]
-    with Worker(starts, folder, ranks, run.timeout_seconds, braked=braked) as worker:
+    with Worker(starts, folder, ranks, run.timeout_seconds, braked=braked, gpus=devices.gpus) as worker:
         for event in worker.follow():
             tools.display.show(event)
     seconds = time.monotonic() - began
-    return judge(worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=out_of_memory_kills() > kills)
+    memory_ran_out = oom.killed_since(kills)
+    outcome = judge(worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=memory_ran_out)
+    return with_troubles(with_processes(outcome, worker.left), worker.cards)
 
 
 def measured_shares(run: Run, tools: Tools) -> tuple[int, ...] | Outcome:
@@ -96,6 +107,12 @@ def measured_shares(run: Run, tools: Tools) -> tuple[int, ...] | Outcome:
         return _without_shares(str(error))
 
 
+def without_shares(outcome: Outcome, folder: Path) -> Outcome:
+    """Nothing is started, and the log says why."""
+    (folder / LOG_FILE).write_text(f"{outcome.message}\n", encoding="utf-8")
+    return outcome
+
+
 def _without_shares(why: str) -> Outcome:
     return Outcome(
         status="failed", phase="start", kind="error", message=f"its shares are not known: {why}", seconds=0.0
@@ -104,9 +121,10 @@ def _without_shares(why: str) -> Outcome:
 
 @contextlib.contextmanager
 def run_folder(run: Run, job: Job, environment: Environment, tools: Tools) -> Iterator[tuple[Path, list[Command]]]:
-    """A fresh folder with all that is known, and the commands to start; gone again if the run is cut off.
+    """A fresh folder with all that is known, and the commands to start; gone again if the user cuts it off.
 
-    A run that has its outcome is finished, whatever happens then: `paceline index` finds it.
+    So it is where nothing can be written, which the user is told. A run that has its outcome is finished, whatever
+    happens then: `paceline index` finds it.
     """
     framework, run_id = find(run.cell.framework).framework, new_id()
     folder = tools.store.folder / RUN_FOLDER / run_id
@@ -133,7 +151,7 @@ def run_folder(run: Run, job: Job, environment: Environment, tools: Tools) -> It
         tools.store.create_run(record, job)
         tools.note_run(run_id)
         yield folder, starts
-    except BaseException:
+    except (KeyboardInterrupt, SystemExit, UserError, OSError):
         if not (folder / OUTCOME_FILE).exists():
             shutil.rmtree(folder, ignore_errors=True)
         raise

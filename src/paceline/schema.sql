@@ -51,7 +51,8 @@ CREATE TABLE run (
     phase         TEXT NOT NULL,
     kind          TEXT,
     message       TEXT,
-    log_end       TEXT
+    log_end       TEXT,
+    remarks       TEXT NOT NULL  -- what went wrong beside it and did not make it fail, as a JSON list
 );
 CREATE INDEX run_key ON run(key, id);
 CREATE INDEX run_cell ON run(cell);

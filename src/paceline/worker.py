@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import subprocess
 import time
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from paceline import processes
+from paceline.cards import Cards
 from paceline.events import AnyEvent, EventFile, Failed, Finished, Phase
 from paceline.launchers import Command
 from paceline.monitor import Monitor
@@ -43,23 +45,33 @@ class Worker:
         ranks: int,
         timeout_seconds: float,
         *,
-        join_seconds: float = JOIN_SECONDS,
         braked: Collection[int] = (),
+        gpus: Collection[int] = (),
     ) -> None:
         self._commands, self._folder, self._timeout = commands, folder, timeout_seconds
-        self._join = join_seconds
         self._braked = braked  # ranks that are stopped again and again on purpose
         self.files = [EventFile(event_file(folder, rank)) for rank in range(ranks)]
-        self._monitor = Monitor(folder)
+        self._monitor = Monitor(folder, gpus)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.left: tuple[int, ...] = ()  # processes that could not be ended
         self._troubled_since: float | None = None
         self._first_trouble = ""  # what went wrong first explains the rest
 
+    @property
+    def cards(self) -> Cards:
+        """Those of the run, as they were sampled."""
+        return self._monitor.cards
+
     def __enter__(self) -> Self:
-        self._lease = _hold_lease(self._folder)
         self._monitor.sample({})
-        self._log = (self._folder / LOG_FILE).open("ab")
-        self._processes = [self._start(command) for command in self._commands]
-        self._started = time.monotonic()
+        with contextlib.ExitStack() as started:
+            self._lease = started.enter_context(_hold_lease(self._folder))
+            self._log = started.enter_context((self._folder / LOG_FILE).open("ab"))
+            started.callback(self._end)
+            for command in self._commands:
+                self._processes.append(self._start(command))
+            self._started = time.monotonic()
+            self._open = started.pop_all()  # if one cannot be started, the others are ended
         return self
 
     def _start(self, command: Command) -> subprocess.Popen[bytes]:
@@ -76,10 +88,11 @@ class Worker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        processes.end_all(self._folder.name, reap=self._reap)
+        self._open.close()
+
+    def _end(self) -> None:
+        self.left = processes.end_all(self._folder.name, reap=self._reap)
         self._reap()
-        self._log.close()
-        self._lease.close()
 
     def _reap(self) -> None:
         for process in self._processes:
@@ -143,13 +156,13 @@ class Worker:
     def _absent_rank(self) -> str | None:
         """One for which the others, which have started, would wait in vain; or that they all wait."""
         begun = [file.phase != "start" for file in self.files]
-        if all(begun) or len(begun) == 1 or time.monotonic() - self._started < self._join:
+        if all(begun) or len(begun) == 1 or time.monotonic() - self._started < JOIN_SECONDS:
             return None
         here = begun if any(begun) else [file.pid is not None for file in self.files]  # some meet while they start
         if not any(here):
             return None
         absent = "the ranks have not met" if all(here) else f"rank {here.index(False)} has not joined the others"
-        return f"{absent} after {self._join:g} s"
+        return f"{absent} after {JOIN_SECONDS:g} s"
 
 
 def _hold_lease(folder: Path) -> IO[bytes]:

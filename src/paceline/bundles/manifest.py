@@ -30,7 +30,8 @@ MANIFEST_BYTES = 2**26  # so many entries of 150 bytes each, twice over
 DIRECTORY_BYTES = 2**26  # likewise for the zip's own list, which is read as a whole before anything can be checked
 
 ID = r"\d{8}-\d{6}(?:-[0-9a-f]{6}){1,2}"  # of a run or plan; the first ones had no random part
-RUN_FILES = r"(?:run|outcome|job|usage|waiter)\.json|log\.txt|monitor\.jsonl|events-(?:0|[1-9]\d{0,3})\.jsonl"
+EVENT_FILES = r"events-(?:0|[1-9]\d{0,3})\.jsonl"
+RUN_FILES = rf"(?:run|outcome|job|usage|waiter)\.json|(?:log|internal-error)\.txt|monitor\.jsonl|{EVENT_FILES}"
 NAME = re.compile(
     rf"runs/(?P<run>{ID})/(?:{RUN_FILES})|plans/{ID}\.json|verified/[\w+-][\w.+-]{{0,150}}\.json", re.ASCII
 )

@@ -97,6 +97,8 @@ def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
         yield f"{'is ' if row.status == 'noisy' else ''}{row.status}", row.reason
     if row.failed_run:
         yield "log", f"paceline log {row.failed_run}"
+    for said in row.remarks:
+        yield "", said
     for mark in row.marks if row.status != "skipped" else ():
         yield "" if mark in where(row) else f"is {mark}", MARKS[mark](row)
     if row.update == "independent" and row.device_count > 1 and row.test_accuracy:

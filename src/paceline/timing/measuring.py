@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import shutil
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,12 +16,14 @@ from pathlib import Path
 
 import msgspec
 
+from paceline import failure_messages, internal_errors, oom
 from paceline.cell import Cell
 from paceline.display import duration
 from paceline.errors import UserError
 from paceline.launchers import INHERITED
+from paceline.lost_devices import with_troubles
 from paceline.machine import Machine
-from paceline.outcome import OUT_OF_MEMORY, Outcome, end_of_log, one_line, out_of_memory_kills, signal_name
+from paceline.outcome import Outcome, end_of_log, one_line, signal_name, with_processes
 from paceline.plan import Plan, Run
 from paceline.records import OUTCOME_FILE, SECRET, RunRecord
 from paceline.runner import ignore
@@ -35,6 +39,8 @@ from paceline.worker import LOG_FILE
 
 SUITE = "time"  # under which `show --suite` finds the newest
 PHASE = "command"  # in which it fails if it has started: Paceline sees no other from outside
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # also as a shell says it
+KILL = re.compile(r"\bkilled\b|SIGKILL|signal:? 9\b", re.IGNORECASE)  # what launchers say of their processes
 # Kept with a run because they change how frameworks compute; others may be secrets.
 KEPT_VARIABLES = (
     "OMP_",
@@ -148,21 +154,25 @@ def _said(outcome: Outcome) -> str:
 
 
 def execute(run: Run, bench: Bench, *, keep: bool = True) -> Outcome:
-    """Carry one run to the store; its folder is gone again if it is cut off or not to be kept."""
-    kills = out_of_memory_kills()
+    """Carry one run to the store; its folder is gone again if the user cuts it off, or it is not to be kept."""
     folder = bench.store.create_run(_record(run, bench.machine))
     bench.note_run(folder.name)
     try:
-        with CommandProcess(_command(run.cell), folder, run.timeout_seconds, echo=bench.echo) as process:
-            report = process.follow()
-        outcome = judge(run, process, report, folder / LOG_FILE, memory_ran_out=out_of_memory_kills() > kills)
-        if keep:
-            _save_usage(run, process, report, folder)
-            bench.store.finish_run(folder, outcome)
+        return internal_errors.recorded(
+            folder, bench.store, lambda: _carry_out(run, bench, folder), keep=keep, phase=PHASE
+        )
     finally:
         if not (folder / OUTCOME_FILE).exists():
             shutil.rmtree(folder, ignore_errors=True)
-    return outcome
+
+
+def _carry_out(run: Run, bench: Bench, folder: Path) -> Outcome:
+    kills, gpus = oom.kills(), run.cell.device_set.gpus
+    with CommandProcess(_command(run.cell), folder, run.timeout_seconds, echo=bench.echo, gpus=gpus) as process:
+        report = process.follow()
+    outcome = judge(run, process, report, folder / LOG_FILE, memory_ran_out=oom.killed_since(kills))
+    _save_usage(run, process, report, folder)
+    return with_troubles(with_processes(outcome, process.left), process.cards)
 
 
 def _command(cell: Cell) -> ExternalCommand:
@@ -207,7 +217,8 @@ def _failure(
     if report.exit_code == 0:
         return None
     end = end_of_log(log)
-    if memory_ran_out or OUT_OF_MEMORY.search(end):
+    killed = report.exit_code in KILLED or KILL.search(end) is not None
+    if failure_messages.memory_ran_out(end) or (memory_ran_out and killed):
         return "out of memory", _how_it_ended(report, end)
     return "crash", _how_it_ended(report, end)
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,6 +15,7 @@ import msgspec
 import psutil
 
 from paceline import processes
+from paceline.cards import Cards
 from paceline.launchers import RUN_VARIABLE
 from paceline.monitor import PERIOD_SECONDS, Monitor
 from paceline.timing import waiter
@@ -39,15 +41,29 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 class CommandProcess:
     """Use as a context: leaving it ends every process of the command, whatever happened."""
 
-    def __init__(self, command: ExternalCommand, folder: Path, timeout_seconds: float, *, echo: bool) -> None:
+    def __init__(
+        self,
+        command: ExternalCommand,
+        folder: Path,
+        timeout_seconds: float,
+        *,
+        echo: bool,
+        gpus: Collection[int] = (),
+    ) -> None:
         self._command, self._folder, self._timeout, self._echo = command, folder, timeout_seconds, echo
-        self._monitor = Monitor(folder)
+        self._monitor = Monitor(folder, gpus)
         self._times: dict[tuple[int, float], tuple[float, float]] = {}  # of every process that was ever seen
         self._due = 0.0
         self._echoed = 0
         self.timed_out = False
         self.seconds = 0.0  # as seen from here; the waiter knows them better
         self.left_behind = 0
+        self.left: tuple[int, ...] = ()  # processes that could not be ended
+
+    @property
+    def cards(self) -> Cards:
+        """Those of the command, as they were sampled."""
+        return self._monitor.cards
 
     def __enter__(self) -> Self:
         self._monitor.sample({})
@@ -69,8 +85,9 @@ class CommandProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.seconds = time.monotonic() - self._started
-        processes.end_all(self._folder.name, reap=self._reap, adopter=self._tree)
-        self._waiter.wait()
+        self.left = processes.end_all(self._folder.name, reap=self._reap, adopter=self._tree)
+        if not self.left:  # else it would be waited for in vain
+            self._waiter.wait()
         if self._waiter.stdin:
             self._waiter.stdin.close()
         self._log.close()

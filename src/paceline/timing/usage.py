@@ -86,11 +86,13 @@ def _insert_memory(index: sqlite3.Connection, run: RunRecord, usage: CommandUsag
 def _insert_noise(index: sqlite3.Connection, run: RunRecord, usage: CommandUsage, samples: list[Sample]) -> None:
     """What the cores did beside the command, from before its start to after its end."""
     cores = sorted({core for device in run.cell.cores for core in device})
+    if not samples:
+        return
     first, last = samples[0], samples[-1]
-    if not cores or max(cores) >= min(len(first.cores), len(last.cores)):
+    if not cores or any(sample.place(core) is None for sample in (first, last) for core in cores):
         return
     seconds = len(cores) * (last.time - first.time)
-    busy, stolen = (sum(last.cores[core][kind] - first.cores[core][kind] for core in cores) for kind in (0, 1))
+    busy, stolen = (sum(last.core(core)[kind] - first.core(core)[kind] for core in cores) for kind in (0, 1))
     other = (busy - usage.user_seconds - usage.system_seconds) / seconds
     held_back = resources.throttled([(first, last)], usage.user_seconds + usage.system_seconds)
     row = (run.id, first.load, min(max(0.0, other), 1.0), stolen / seconds, held_back, None, None)

@@ -11,7 +11,7 @@ from pathlib import Path
 from paceline.cell import Cell
 from paceline.display import cell_name
 from paceline.errors import UserError
-from paceline.events import AnyEvent, Block, EventFile
+from paceline.events import AnyEvent, Block, EventFile, event_paths
 from paceline.indexing import read_run
 from paceline.monitor import FILE as MONITOR_FILE
 from paceline.outcome import printable
@@ -28,7 +28,7 @@ class OpenRun:
 
     folder: Path
     record: RunRecord
-    files: dict[str, EventFile] = field(default_factory=dict)
+    files: dict[int, EventFile] = field(default_factory=dict)  # by rank
 
     @property
     def id(self) -> str:
@@ -43,9 +43,9 @@ class OpenRun:
         return printable(cell_name(self.cell))
 
     def read_on(self) -> None:
-        for path in sorted(self.folder.glob("events-*.jsonl"), key=lambda path: (len(path.name), path.name)):
+        for rank, path in event_paths(self.folder).items():
             with contextlib.suppress(OSError):  # a run that is cut off takes its folder away
-                self.files.setdefault(path.name, EventFile(path)).read_on()
+                self.files.setdefault(rank, EventFile(path)).read_on()
 
     @property
     def is_alive(self) -> bool:

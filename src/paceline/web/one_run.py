@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from paceline import internal_errors
 from paceline.cell import Cell
 from paceline.display import duration
 from paceline.events import AnyEvent, Block, Evaluation, EventFile, Failed, Phase
@@ -63,7 +64,7 @@ def one_run(store: Store, run_id: str) -> OneRun | None:
     run.read_on()
     outcome = _outcome_of(folder)
     status = outcome.status if outcome else "running" if run.is_alive else "interrupted"
-    lines = list(_event_lines(list(run.files.values()), record.started))
+    lines = list(_event_lines(run.files, record.started))
     plans = store.query("SELECT DISTINCT plan_id FROM plan_run WHERE key = ? ORDER BY plan_id DESC", record.key)
     return OneRun(
         id=run_id,
@@ -80,7 +81,7 @@ def one_run(store: Store, run_id: str) -> OneRun | None:
         commands=tuple(printable(shlex.join(command)) for command in record.commands),
         events=tuple(lines[:MOST_LINES]),
         event_count=len(lines),
-        traceback=_traceback(list(run.files.values())),
+        traceback=_traceback(list(run.files.values())) or _own_traceback(folder),
         plans=tuple(row["plan_id"] for row in plans),
         log=folder / LOG_FILE,
     )
@@ -115,6 +116,7 @@ def _facts(run: OpenRun, outcome: Outcome | None) -> Pairs:
         ("images/s", number(speed) if speed else ""),
         ("images of a step on each device", " + ".join(map(str, record.shares))),
         ("exit codes", ", ".join(map(str, outcome.exit_codes)) if outcome else ""),
+        ("remarks", "; ".join(outcome.remarks) if outcome else ""),
         ("machine", f"{record.machine.description} ({record.machine.host}, {record.machine.id})"),
         ("framework version", record.framework_version),
         ("Python", record.python_version),
@@ -149,9 +151,9 @@ def _said(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _event_lines(files: Sequence[EventFile], started: float) -> Iterator[tuple[str, ...]]:
+def _event_lines(files: Mapping[int, EventFile], started: float) -> Iterator[tuple[str, ...]]:
     """In the order of time, ranks among each other."""
-    ranked = [(event.time, rank, event) for rank, file in enumerate(files) for event in file.events]
+    ranked = [(event.time, rank, event) for rank, file in files.items() for event in file.events]
     for moment_, rank, event in sorted(ranked, key=lambda entry: entry[:2]):
         yield (str(rank), f"{moment_ - started:.2f}", printable(event.phase), *_told(event))
 
@@ -172,3 +174,11 @@ def _told(event: AnyEvent) -> tuple[str, ...]:
 def _traceback(files: Sequence[EventFile]) -> str:
     failures = [event for file in files for event in file.events if isinstance(event, Failed)]
     return "\n".join(map(printable, failures[0].traceback.splitlines())) if failures else ""
+
+
+def _own_traceback(folder: Path) -> str:
+    """Of an error of Paceline's own while it carried out the run."""
+    path = folder / internal_errors.FILE
+    if not path.is_file() or path.is_symlink():
+        return ""
+    return "\n".join(map(printable, path.read_text(encoding="utf-8", errors="replace").splitlines()))

@@ -1,0 +1,19 @@
+"""What a run came to if the driver could not tell of its cards while it was measured."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from paceline.cards import Cards
+from paceline.outcome import Outcome
+
+
+def with_troubles(outcome: Outcome, cards: Cards) -> Outcome:
+    """A lost card explains a run that failed; any other trouble, or one that it survived, is a remark."""
+    told = {index: f"the driver could not tell of cuda:{index}: {why}" for index, why in cards.troubles.items()}
+    lost = sorted(cards.lost)
+    if outcome.status == "ok" or not lost:
+        return replace(outcome, remarks=(*outcome.remarks, *told.values()))
+    others = tuple(why for index, why in told.items() if index != lost[0])
+    message = f"{told[lost[0]]}; {outcome.kind}: {outcome.message}"
+    return replace(outcome, kind="lost device", message=message, remarks=(*outcome.remarks, *others))
