@@ -27,7 +27,7 @@ from benchmarks.many_runs import RUNS, many_runs
 from benchmarks.overhead import show_table
 from paceline.errors import UserError
 from paceline.findings import findings
-from paceline.launchers import free_port
+from paceline.launchers import held_port
 from paceline.metrics import table_rows
 from paceline.report.columns import tables
 from paceline.report.sentences import sentences
@@ -150,15 +150,15 @@ def program() -> str:
 @contextlib.contextmanager
 def served(store: Path) -> Iterator[str]:
     """The address of a server that has just begun to listen."""
-    port = free_port()
-    words = [program(), "serve", "--port", str(port), "--store", str(store)]
-    server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_for(port, server)
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        server.terminate()
-        server.wait()
+    with held_port() as port:
+        words = [program(), "serve", "--port", str(port), "--store", str(store)]
+        server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_for(port, server)
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            server.terminate()
+            server.wait()
 
 
 def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:

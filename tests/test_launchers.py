@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import socket
+import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from paceline import environments
 from paceline.frameworks import Framework, all_frameworks, find
-from paceline.launchers import INHERITED, LAUNCHERS, RUN_VARIABLE, Command, commands, free_port
+from paceline.launchers import INHERITED, LAUNCHERS, RUN_VARIABLE, Command, commands, held_port
 from paceline_worker.protocol import Job
 from tests.made_jobs import job
 
 FOLDER = Path("/results/runs/20250101-120000-abcdef")
 CODE = Path("/worker/code")
+PORT = 29500
+IP_LOCAL_PORT_RANGE = 51  # of Linux since 6.3; Python has no name for it
 WORKER = ("-m", "paceline_worker", str(FOLDER))
 
 
@@ -29,7 +35,7 @@ def on_devices(count: int, *, cores_per_device: int = 1) -> Job:
 
 def started(framework: str | Framework, work: Job) -> list[Command]:
     chosen = find(framework).framework if isinstance(framework, str) else framework
-    return commands(chosen, work, "/env/bin/python", FOLDER, CODE)
+    return commands(chosen, work, "/env/bin/python", FOLDER, CODE, PORT)
 
 
 def only_environment(framework: str | Framework, work: Job) -> dict[str, str]:
@@ -48,7 +54,7 @@ def test_variables_of_the_user_do_not_reach_the_worker(monkeypatch: pytest.Monke
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "PACELINE_RUN": "20250101-120000-abcdef",
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": environment["MASTER_PORT"],
+        "MASTER_PORT": str(PORT),
         "WORLD_SIZE": "1",
         "RANK": "0",
     }
@@ -129,6 +135,60 @@ def test_launcher_of_every_framework_exists(framework: Framework) -> None:
     assert framework.launcher in LAUNCHERS
 
 
-def test_port_to_meet_at_is_free() -> None:
+def listening(address: str, port: int) -> socket.socket:
+    """As a rank listens where the others are to find it: PyTorch, gRPC and Python set this option."""
+    server = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind((address, port))
+    server.listen()
+    return server
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::"])  # noqa: S104 - as frameworks do
+def test_rank_gets_the_port_to_meet_at(address: str) -> None:
+    if ":" in address and not socket.has_dualstack_ipv6():
+        pytest.skip("there is no IPv6")
+    with held_port() as port, listening(address, port), socket.create_connection(("127.0.0.1", port), timeout=10):
+        pass
+
+
+def given_from(first: int, last: int, address: str) -> int:
+    """A port that the system chooses for whoever asks for any, among these."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", free_port()))
+        try:
+            probe.setsockopt(socket.IPPROTO_IP, IP_LOCAL_PORT_RANGE, struct.pack("@I", first | last << 16))
+        except OSError:
+            pytest.skip("this kernel gives ports from all")
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ports can be held on Linux alone")
+@pytest.mark.parametrize("address", ["127.0.0.1", ""])
+def test_nobody_else_is_given_the_port_to_meet_at(address: str) -> None:
+    with held_port() as port:
+        with pytest.raises(OSError, match="in use"):
+            given_from(port, port, address)
+        with pytest.raises(OSError, match="in use"), socket.socket() as other:
+            other.bind((address, port))
+    assert given_from(port, port, address) == port  # afterwards it is free again
+
+
+STORE = """
+import sys
+from datetime import timedelta
+from torch.distributed import TCPStore
+store = TCPStore("127.0.0.1", int(sys.argv[1]), world_size=1, is_master=True, timeout=timedelta(seconds=20))
+store.set("a", "b")
+print(store.get("a").decode(), store.port)
+"""
+
+
+@pytest.mark.real
+def test_pytorch_meets_at_a_port_that_is_held() -> None:
+    """The one framework that meets at a port; with several processes its own launcher chooses it."""
+    environment = environments.ensure(find("torch").framework, lambda line: None)
+    with held_port() as port:
+        command = [environment.python, "-c", STORE, str(port)]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.stdout.split() == ["b", str(port)], ended.stderr

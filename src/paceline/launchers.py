@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import socket
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -43,12 +45,13 @@ class Launch:
     folder: Path
     processes: int
     environment: dict[str, str]
+    port: int  # where the ranks can meet, if nothing else tells them
 
 
 def direct(launch: Launch) -> list[Command]:
     """One command for each process, each told its rank."""
     arguments = (launch.python, "-m", "paceline_worker", str(launch.folder))
-    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(launch.processes)}
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(launch.port), "WORLD_SIZE": str(launch.processes)}
     return [
         Command(arguments, {**launch.environment, **meeting, "RANK": str(rank)}) for rank in range(launch.processes)
     ]
@@ -88,12 +91,15 @@ def _killed(report: str) -> list[KilledRank]:
 LAUNCHERS: dict[str, Callable[[Launch], list[Command]]] = {"direct": direct, "torchrun": torchrun}
 
 
-def commands(framework: Framework, job: Job, python: str, folder: Path, code: Path) -> list[Command]:
-    """The commands of a run; several processes only where the framework wants one per device."""
+def commands(framework: Framework, job: Job, python: str, folder: Path, code: Path, port: int = 0) -> list[Command]:
+    """The commands of a run; several processes only where the framework wants one per device.
+
+    They meet at the port; one alone may take any, which is 0.
+    """
     processes = framework.process_count(len(job.devices))
     environment = {**worker_environment(framework, code, len(job.cores[0])), RUN_VARIABLE: folder.name}
     launcher = framework.launcher if processes > 1 else "direct"
-    return LAUNCHERS[launcher](Launch(python, folder, processes, environment))
+    return LAUNCHERS[launcher](Launch(python, folder, processes, environment, port))
 
 
 def worker_environment(framework: Framework, code: Path, threads: int) -> dict[str, str]:
@@ -107,7 +113,20 @@ def worker_environment(framework: Framework, code: Path, threads: int) -> dict[s
     }
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextlib.contextmanager
+def held_port() -> Iterator[int]:
+    """A free port for the ranks to meet at, which nobody else is given before they have ended.
+
+    It is bound here, but nobody listens: Linux gives such a port to nobody who asks for any port, and does give it to
+    the rank that asks for this one. Elsewhere it can only be set free before the ranks start.
+    """
+    every = socket.has_dualstack_ipv6()  # else somebody could still get it for one kind of address
+    with socket.socket(socket.AF_INET6 if every else socket.AF_INET) as holder:
+        if every:
+            holder.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("", 0))
+        port = int(holder.getsockname()[1])
+        if sys.platform != "linux":
+            holder.close()
+        yield port

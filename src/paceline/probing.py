@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from paceline import environments, oom
 from paceline.environments import Environment, Say
 from paceline.frameworks import Contestant, find
-from paceline.launchers import commands
+from paceline.launchers import commands, held_port
 from paceline.outcome import Outcome, cause_of, judge
 from paceline.worker import LOG_FILE, Worker
 from paceline.worker_code import deploy
@@ -52,10 +52,11 @@ def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = Non
             told = replace(told, given=str(folder / "given.npz"))
             np.savez(told.given, **given)  # type: ignore[arg-type]  # NumPy names a flag there
         (folder / JOB_FILE).write_text(json.dumps(told.to_json()), encoding="utf-8")
-        starts = commands(framework, told, environment.python, folder, deploy(framework.name))
-        with Worker(starts, folder, ranks, TIMEOUT_SECONDS) as worker:
-            for _ in worker.follow():
-                pass
+        with held_port() as port:
+            starts = commands(framework, told, environment.python, folder, deploy(framework.name), port)
+            with Worker(starts, folder, ranks, TIMEOUT_SECONDS) as worker:
+                for _ in worker.follow():
+                    pass
         outcome = judge(worker.files, worker.ending, 0.0, folder / LOG_FILE, memory_ran_out=oom.killed_since(kills))
         files = [arrays_file(folder, rank) for rank in range(ranks)]
         arrays = joined([dict(np.load(path)) for path in files], job.shares) if outcome.status == "ok" else {}

@@ -17,7 +17,7 @@ from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.frameworks import find
-from paceline.launchers import Command, commands
+from paceline.launchers import Command, commands, held_port
 from paceline.lost_devices import with_troubles
 from paceline.machine import Machine
 from paceline.outcome import Outcome, judge, with_processes
@@ -128,14 +128,29 @@ def run_folder(run: Run, job: Job, environment: Environment, tools: Tools) -> It
     """
     framework, run_id = find(run.cell.framework).framework, new_id()
     folder = tools.store.folder / RUN_FOLDER / run_id
-    starts = commands(framework, job, environment.python, folder, deploy(framework.name))
-    record = RunRecord(
+    with held_port() as port:
+        starts = commands(framework, job, environment.python, folder, deploy(framework.name), port)
+        try:
+            tools.store.create_run(_record(run_id, run, job, environment, starts, tools.machine), job)
+            tools.note_run(run_id)
+            yield folder, starts
+        except (KeyboardInterrupt, SystemExit, UserError, OSError):
+            if not (folder / OUTCOME_FILE).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _record(
+    run_id: str, run: Run, job: Job, environment: Environment, starts: list[Command], machine: Machine
+) -> RunRecord:
+    framework = find(run.cell.framework).framework
+    return RunRecord(
         id=run_id,
         key=run.key,
         cell=run.cell,
         repeat=run.repeat,
         shares=job.shares,
-        machine=tools.machine,
+        machine=machine,
         packages=environment.packages,
         framework_version=environment.packages.get(framework.package, "?"),
         fingerprint=environment.fingerprint,
@@ -147,11 +162,3 @@ def run_folder(run: Run, job: Job, environment: Environment, tools: Tools) -> It
         environment=starts[0].environment,
         started=time.time(),
     )
-    try:
-        tools.store.create_run(record, job)
-        tools.note_run(run_id)
-        yield folder, starts
-    except (KeyboardInterrupt, SystemExit, UserError, OSError):
-        if not (folder / OUTCOME_FILE).exists():
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
