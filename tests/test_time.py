@@ -31,11 +31,12 @@ from paceline.store import Store
 from paceline.timing import waiter
 from paceline.timing.command import ExternalCommand
 from paceline.timing.command_line import labels, split
-from paceline.timing.measuring import Wishes, make_plan
+from paceline.timing.measuring import Wishes, judge, make_plan
 from paceline.timing.metrics import LINE_BYTES, parse_metric, preset, read_log, values_of
 from paceline.timing.process import Report
 from paceline.timing.usage import FILE as USAGE_FILE
 from paceline.timing.usage import usage_of
+from paceline.worker import LOG_FILE
 from tests.command_line import CommandLine, send, wait_until
 from tests.made_machines import machine
 from tests.made_runs import CELL, OK, cell, record, save_plan, save_run, trained
@@ -608,3 +609,32 @@ def speed_lines(timing: Timing) -> list[str]:
     """Up to the unit: what follows it differs."""
     (log,) = timing.logs()
     return [line.split("/sec")[0] + "/sec" for line in log.decode().splitlines() if "Speed: " in line]
+
+
+class Ended:
+    """A command that has come to its end."""
+
+    timed_out, seconds = False, 1.0
+
+
+@pytest.mark.parametrize(
+    ("code", "printed", "memory_ran_out", "kind"),
+    [
+        (-9, "", True, "out of memory"),
+        (-9, "", False, "crash"),
+        (137, "", True, "out of memory"),  # as a shell tells of it
+        (1, "local_rank: 0, exitcode: -9, Signal 9 (SIGKILL) received by PID 71", True, "out of memory"),
+        (1, "ValueError: no such layer", True, "crash"),  # something else in the same container may have been ended
+        (-11, "", True, "crash"),
+        (1, "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB", False, "out of memory"),
+        (1, "OSError: cannot allocate a port", False, "crash"),
+    ],
+)
+def test_memory_ran_out_if_the_command_says_so_or_the_kernel_killed_it(
+    tmp_path: Path, code: int, printed: str, kind: str, *, memory_ran_out: bool
+) -> None:
+    (tmp_path / LOG_FILE).write_text(f"{printed}\n")
+    (run,) = make_plan(["true"], ONE, machine()).runs
+    ended: Any = Ended()
+    outcome = judge(run, ended, Report(exit_code=code), tmp_path / LOG_FILE, memory_ran_out=memory_ran_out)
+    assert (outcome.status, outcome.kind) == ("failed", kind)
