@@ -15,6 +15,7 @@ from paceline.lost_devices import with_troubles
 from paceline.outcome import Outcome
 from paceline.resources import gpu_memory, gpu_utilisation
 from paceline.store import Store
+from tests.command_line import wait_until
 from tests.fake_nvml import GPU_IS_LOST, NOT_SUPPORTED, OK, FakeDriver, compiled
 from tests.made_samples import sample
 
@@ -53,13 +54,13 @@ def look(driver: FakeDriver) -> Any:
 
 
 def test_each_card_tells_what_it_can_and_keeps_its_number(driver: FakeDriver) -> None:
-    driver.tell(LOST, SHARED_MEMORY, GOOD)
+    driver.tell(LOST, SHARED_MEMORY, (OK, OK, NOT_SUPPORTED, 5 * GIB, 0))
     (version, names), looks, troubles, lost = look(driver)
     assert (version, names) == ("570.1", ["a card that does not answer", "card 1", "card 2"])
     assert looks == [
         {"index": 0, "memory_bytes": None, "busy_percent": None, "trouble": "GPU is lost"},
         {"index": 1, "memory_bytes": None, "busy_percent": 80.0, "trouble": None},
-        {"index": 2, "memory_bytes": 5 * GIB, "busy_percent": 80.0, "trouble": None},
+        {"index": 2, "memory_bytes": 5 * GIB, "busy_percent": None, "trouble": None},
     ]
     assert (troubles, lost) == ({"0": "GPU is lost"}, [0])
 
@@ -72,10 +73,14 @@ def test_driver_that_went_away_is_trouble_of_every_card(driver: FakeDriver) -> N
     assert set(troubles.values()) == {"Driver Not Loaded"}
 
 
+def command(store: Path, framework: str, devices: str, steps: int = 20) -> list[str]:
+    flags = ("--steps", str(steps), "--warmup", "2", "--repeats", "1", "--devices", devices, "--store", str(store))
+    return [sys.executable, "-c", RUN, "run", "cifar10-conv", "--framework", framework, *flags]
+
+
 def run(driver: FakeDriver, store: Path, framework: str, devices: str) -> subprocess.CompletedProcess[str]:
-    flags = ("--steps", "20", "--warmup", "2", "--repeats", "1", "--devices", devices, "--store", str(store))
-    command = [sys.executable, "-c", RUN, "run", "cifar10-conv", "--framework", framework, *flags]
-    return subprocess.run(command, env=driver.environment, capture_output=True, text=True, timeout=120, check=False)
+    words = command(store, framework, devices)
+    return subprocess.run(words, env=driver.environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 def rows(store: Path) -> list[dict[str, Any]]:
@@ -97,17 +102,25 @@ def test_lost_card_explains_a_failure_and_the_plan_goes_on(driver: FakeDriver, t
     assert "* fake cuda:1: the driver could not tell of cuda:1: GPU is lost" in ended.stdout
 
 
-@pytest.mark.parametrize("card", [SHARED_MEMORY, (OK, OK, NOT_SUPPORTED, GIB, 0)])
-def test_card_that_does_not_tell_has_no_figure_and_no_trouble(
-    driver: FakeDriver, tmp_path: Path, card: tuple[int, int, int, int, int]
-) -> None:
-    driver.tell(card, LOST)  # of the other one nothing is asked
+def test_run_survives_a_card_that_is_lost_while_it_trains(driver: FakeDriver, tmp_path: Path) -> None:
+    driver.tell(GOOD)
+    words = command(tmp_path, "fake", "cuda:0", steps=200)  # 2.6 s of training
+    with subprocess.Popen(words, env=driver.environment, stdout=subprocess.PIPE, text=True) as running:
+        wait_until(lambda: any(b'"train"' in path.read_bytes() for path in tmp_path.glob("runs/*/events-0.jsonl")))
+        driver.tell(LOST)
+        shown, _ = running.communicate(timeout=120)
+    assert running.returncode == 0
+    assert [row["status"] for row in rows(tmp_path)] == ["ok"]
+    assert "* fake cuda:0: the driver could not tell of cuda:0: GPU is lost" in shown
+
+
+def test_card_that_does_not_tell_its_memory_has_no_figure_and_no_trouble(driver: FakeDriver, tmp_path: Path) -> None:
+    driver.tell(SHARED_MEMORY, LOST)  # of the other one nothing is asked
     ended = run(driver, tmp_path, "fake", "cuda:0")
     assert ended.returncode == 0, ended.stderr
     assert [row["status"] for row in rows(tmp_path)] == ["ok"]
     assert "could not tell" not in ended.stdout + ended.stderr
-    (known,) = Store(tmp_path).query("SELECT COUNT(*) AS count FROM memory")
-    assert known["count"] == (1 if card[1] == OK else 0)
+    assert Store(tmp_path).query("SELECT * FROM memory") == []
 
 
 def test_memory_of_a_card_is_unknown_if_it_was_never_told() -> None:
