@@ -22,6 +22,7 @@ from paceline_worker.protocol import LEASE_FILE, event_file
 POLL_SECONDS = 0.2
 GRACE_SECONDS = 6.0  # for the other ranks, or a launcher, to end by themselves and say why
 JOIN_SECONDS = 120.0  # for every rank to start its framework and meet the others
+REAP_SECONDS = 1.0  # for a killed process to be gone
 LOG_FILE = "log.txt"
 TURNS = ("build", "train", "evaluate")  # a look at once: nothing is built yet; training begins; it has ended
 
@@ -91,8 +92,13 @@ class Worker:
         self._open.close()
 
     def _end(self) -> None:
-        self.left = processes.end_all(self._folder.name, reap=self._reap)
-        self._reap()
+        try:
+            self.left = processes.end_all(self._folder.name, reap=self._reap)
+        finally:
+            for process in self._processes:  # those that were started here, whatever became of the others
+                process.kill()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=REAP_SECONDS)
 
     def _reap(self) -> None:
         for process in self._processes:
