@@ -49,33 +49,92 @@ def keep(store: Store, *verdicts: Verdict) -> None:
         certificates.save(store.folder, each)
 
 
-def test_one_device_stands_for_several_until_they_are_found_unequal(store: Store) -> None:
+ON_TWO = {"devices": "2xcpu"}
+UNEQUAL = on_devices(2, shares="2:1", batch_size=96)
+WRAPPED = cell(wrapped=True)
+
+
+def test_each_number_of_devices_needs_its_own_verdict(store: Store) -> None:
     keep(store, here())
-    assert verified(store, CELL, TWO, SERVER) == [True, True, True]
-    keep(store, here(devices="2xcpu", equal=False))
-    assert [row.verified for row in table_rows(store, {})] == [True, False, True]
+    assert verified(store, CELL, TWO, on_devices(4)) == [True, False, False]
+    keep(store, here(**ON_TWO))
+    assert [row.verified for row in table_rows(store, {})] == [True, True, False]
+    keep(store, here(**ON_TWO, equal=False))
+    assert [row.verified for row in table_rows(store, {})] == [True, False, False]
 
 
-def test_devices_that_agree_as_the_unequal_ones_did_are_not_verified(store: Store) -> None:
-    keep(store, here(), here(devices="2xcpu", equal=False))
-    independent, wrapped = on_devices(2, update="independent"), cell(wrapped=True)
-    assert verified(store, on_devices(4), independent, wrapped) == [False, True, False]
+def test_several_devices_prove_nothing_about_one(store: Store) -> None:
+    keep(store, here(**ON_TWO))
+    assert verified(store, CELL, TWO) == [False, True]
+
+
+def test_verdict_on_processors_says_nothing_about_gpus(store: Store) -> None:
+    keep(store, here(), here(**ON_TWO))
+    card, cards = cell(devices="cuda:0"), cell(devices="cuda:0+cuda:1")
+    assert verified(store, card, cards, CELL) == [False, False, True]
+
+
+def test_verdict_on_gpus_says_nothing_about_processors_but_holds_for_other_cards_of_the_machine(store: Store) -> None:
+    keep(store, here(devices="cuda:0"), here(devices="2xcuda"))
+    assert verified(store, CELL, TWO, cell(devices="cuda:1"), cell(devices="cuda:0+cuda:2")) == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_all_verdicts_about_the_same_must_be_equal(store: Store) -> None:
+    keep(store, here(devices="cuda:0"), here(devices="cuda:1", equal=False))
+    assert verified(store, cell(devices="cuda:0")) == [False]
 
 
 def test_each_update_is_judged_by_its_own_verdicts(store: Store) -> None:
-    unequal = here(devices="2xcpu", update="parameter_server", equal=False)
-    keep(store, here(), here(devices="2xcpu"), unequal)
-    assert verified(store, CELL, TWO, SERVER) == [True, True, False]
+    independent = on_devices(2, update="independent")
+    keep(store, here(), here(**ON_TWO))
+    assert verified(store, CELL, TWO, SERVER, independent) == [True, True, False, False]
+    keep(store, here(**ON_TWO, update="parameter_server"))
+    assert [row.verified for row in table_rows(store, {})] == [True, True, True, False]
 
 
-def test_one_device_found_unequal_is_proven_by_no_other_verdict(store: Store) -> None:
-    keep(store, here(equal=False), here(update="parameter_server"), here(devices="2xcpu"))
-    assert verified(store, CELL, TWO, SERVER) == [False, False, False]
+def test_one_device_agrees_with_nobody_so_its_update_does_not_matter(store: Store) -> None:
+    keep(store, here())
+    assert verified(store, cell(update="parameter_server"), cell(update="independent")) == [True, True]
 
 
-def test_several_devices_prove_nothing_without_one(store: Store) -> None:
-    keep(store, here(devices="2xcpu"))
-    assert verified(store, CELL, TWO) == [False, False]
+def test_wrapped_device_needs_a_verdict_that_was_wrapped(store: Store) -> None:
+    server = cell(wrapped=True, update="parameter_server", parameter_device="cpu")
+    keep(store, here(), here(**ON_TWO))
+    assert verified(store, CELL, WRAPPED, server) == [True, False, False]
+    keep(store, here(wrapped=True))
+    assert [row.verified for row in table_rows(store, {})] == [True, True, False]
+    keep(store, here(equal=False))
+    assert [row.verified for row in table_rows(store, {})] == [False, True, False]
+
+
+def test_shares_are_verified_as_they_were_divided(store: Store) -> None:
+    keep(store, here(**ON_TWO))
+    measured = on_devices(2, shares="measured")
+    turned, same, even = (on_devices(2, shares=text, batch_size=96) for text in ("1:2", "4:2", "3:3"))
+    assert verified(store, TWO, UNEQUAL, measured, turned, same, even) == [True, False, False, False, False, True]
+    keep(store, here(**ON_TWO, shares="2:1"))
+    assert [row.verified for row in table_rows(store, {})] == [True, True, False, False, True, True]
+
+
+def test_what_counts_apart_is_kept_apart(store: Store) -> None:
+    changes: tuple[dict[str, Any], ...] = (
+        {},
+        {"devices": "2xcpu"},
+        {"devices": "1xcuda"},
+        {"precision": "bfloat16"},
+        {"devices": "2xcpu", "update": "parameter_server"},
+        {"devices": "2xcpu", "shares": "2:1"},
+        {"wrapped": True},
+        {"wrapped": True, "update": "parameter_server"},
+    )
+    keep(store, *(here(**change) for change in changes))
+    assert len(certificates.load(store.folder)) == len(changes)
+    assert len({certificate_name(here(**change)) for change in changes}) == len(changes)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +144,8 @@ def test_several_devices_prove_nothing_without_one(store: Store) -> None:
         {"fingerprint": "beef"},
         {"machine": "ffff0000"},
         {"precision": "bfloat16"},
+        {"devices": "1xcuda"},
+        {"wrapped": True},
         {"workload": "mnist-mlp"},
         {"framework": "torch"},
         {"equal": False},
@@ -112,7 +173,8 @@ def test_all_runs_of_a_row_must_be_proven(store: Store) -> None:
 
 def test_verdict_from_before_updates_could_be_chosen_is_still_read(store: Store) -> None:
     kept = msgspec.to_builtins(here())
-    del kept["update"], kept["precision"]
+    for name in ("update", "precision", "shares", "wrapped"):
+        del kept[name]
     path = store.folder / certificates.FOLDER / "cifar10-conv_fake_1xcpu.json"
     path.parent.mkdir(parents=True)
     write_json(path, kept)

@@ -1,4 +1,4 @@
-"""Verdicts that are kept, and which of them speak of a run: same machine, versions, code and kind of devices."""
+"""Verdicts that are kept, and which of them speak of a run: those on what it was, by the versions and code it had."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from paceline.cell import Cell
 from paceline.devices import parse_devices
 from paceline.errors import UserError
 from paceline.run_facts import Facts
+from paceline.shares import EQUAL, proportions
 from paceline.verify import Verdict
 from paceline.whole_files import write_json
 
@@ -18,7 +19,7 @@ FOLDER = "verified"
 
 
 def save(store: Path, verdict: Verdict) -> None:
-    """The newest verdict of a framework on a workload, a device set and an update replaces the one before."""
+    """The newest verdict of a framework on a workload and a setting replaces the one before."""
     name = re.sub(r"[^\w.+-]", "_", f"{verdict.workload}@{verdict.framework}@{verdict.setting}")
     path = store / FOLDER / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,26 +34,32 @@ def load(store: Path) -> list[Verdict]:
         raise UserError(f"A file in {store / FOLDER} is damaged: {error}; `paceline verify` writes it anew.") from None
 
 
-Proofs = dict[tuple[str, ...], list[Verdict]]  # by what they are about, whatever the devices
+Proofs = dict[tuple[str, ...], list[Verdict]]  # by what they are about
 
 
 def proofs(store: Path) -> Proofs:
     found: Proofs = {}
     for verdict in load(store):
-        what = (verdict.workload, verdict.framework, verdict.precision)
-        found.setdefault((*what, verdict.fingerprint, verdict.worker_code, verdict.machine), []).append(verdict)
+        about = (*scope(verdict), verdict.fingerprint, verdict.worker_code, verdict.machine)
+        found.setdefault(about, []).append(verdict)
     return found
 
 
 def proven(found: Proofs, cell: Cell, run: Facts) -> bool:
-    """Whether a run's training was equal on one device, and not unequal where devices agree as they do in it."""
-    what = (cell.workload, cell.framework, cell.precision)
-    verdicts = found.get((*what, run["fingerprint"], run["worker_code"], run["machine"]), [])
-    alone = [verdict for verdict in verdicts if not _several(verdict.devices)]
-    agreeing = [verdict for verdict in verdicts if _several(verdict.devices) and verdict.update == cell.update]
-    needed = [*alone, *agreeing] if cell.wrapped or _several(cell.devices) else alone
-    return bool(alone) and all(verdict.equal for verdict in needed)
+    """Whether what a run trained was found equal, and never unequal, on exactly such devices in exactly this way."""
+    about = (*scope(cell), run["fingerprint"], run["worker_code"], run["machine"])
+    verdicts = found.get(about, [])
+    return bool(verdicts) and all(verdict.equal for verdict in verdicts)
 
 
-def _several(devices: str) -> bool:
-    return parse_devices(devices).count > 1
+def scope(one: Cell | Verdict) -> tuple[str, ...]:
+    """All that a verdict counts for, in a row and in the verdict itself; certificates of old name their devices, too.
+
+    How devices agree and divide a batch says something only where there are several, or one that is wrapped. Which GPUs
+    of the machine they are does not matter.
+    """
+    devices = parse_devices(one.devices)
+    several = devices.count > 1
+    way = (one.update, "wrapped" if one.wrapped else "") if several or one.wrapped else ("", "")
+    shares = proportions(one.shares) if several else EQUAL
+    return (one.workload, one.framework, one.precision, devices.kind, str(devices.count), *way, shares)

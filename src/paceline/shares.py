@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -12,11 +13,14 @@ EQUAL, MEASURED = "equal", "measured"
 SLOWEST = 100.0  # times as long; more is no simulation of anything
 
 
+TOLD = re.compile(r"[1-9]\d{0,5}(:[1-9]\d{0,5})+")
+
+
 def check_shares(text: str, devices: DeviceSet) -> None:
     """Refuse what is no division among these devices; one device has the whole batch in any case."""
     if text in (EQUAL, MEASURED):
         return
-    if not re.fullmatch(r"[1-9]\d{0,5}(:[1-9]\d{0,5})+", text):
+    if not TOLD.fullmatch(text):
         raise UserError(f"shares {text!r}: write equal, measured, or whole numbers from 1 up such as 2:2:1.")
     count = len(text.split(":"))
     if devices.count not in (1, count):
@@ -40,6 +44,15 @@ def told_shares(text: str, batch_size: int, devices: DeviceSet) -> tuple[int, ..
     told = devices.count > 1 and text not in (EQUAL, MEASURED)
     sizes = [float(size) for size in text.split(":")] if told else [1.0] * devices.count
     return divide(batch_size, sizes, devices)
+
+
+def proportions(text: str) -> str:
+    """Told shares in their lowest terms, so that 4:2 is 2:1 and 3:3 is equal."""
+    if not TOLD.fullmatch(text):
+        return text
+    sizes = [int(size) for size in text.split(":")]
+    lowest = [size // math.gcd(*sizes) for size in sizes]
+    return EQUAL if set(lowest) == {1} else ":".join(map(str, lowest))
 
 
 def parse_slow(texts: Sequence[str], sets: Sequence[DeviceSet]) -> dict[int, float]:

@@ -17,6 +17,7 @@ from paceline.frameworks import Contestant
 from paceline.machine import Machine
 from paceline.matrix import check_split
 from paceline.probing import Arrays, Probe, probe, reference_probe
+from paceline.shares import EQUAL
 from paceline.worker_code import code_hash
 from paceline.workloads.definition import Workload
 from paceline_worker.graph import Conv, Dense, Graph
@@ -25,7 +26,7 @@ from paceline_worker.protocol import Job
 LARGE_MACS = 10**9  # of one image: from here on the reference is given few of them
 SMALL_BATCH, BATCH = 4, 16
 STEPS = 5
-USUAL = ("replicated", "float32")  # need not be said
+USUAL = ("replicated", "float32", EQUAL, "")  # need not be said
 
 
 class Quantity(msgspec.Struct, frozen=True):
@@ -82,14 +83,17 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     update: str = "replicated"
     precision: str = "float32"
+    shares: str = EQUAL  # or such as 2:1
+    wrapped: bool = False  # one device in what several devices need
     equal: bool
     findings: tuple[Finding, ...]
     failure: str | None
 
     @property
     def setting(self) -> str:
-        """The devices, and how they agree and compute where that is not as usual."""
-        return " ".join([self.devices, *(word for word in (self.update, self.precision) if word not in USUAL)])
+        """The devices, and how they agree, compute and share where that is not as usual."""
+        ways = (self.update, self.precision, self.shares, "wrapped" if self.wrapped else "")
+        return " ".join([self.devices, *(word for word in ways if word not in USUAL)])
 
 
 @dataclass(frozen=True)
