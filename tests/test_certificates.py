@@ -206,7 +206,10 @@ def test_update_is_asked_and_kept(paceline: CommandLine) -> None:
     ended = paceline("verify", "mnist-mlp", "--framework", "fake,reference", *flags)
     assert ended.returncode == 2, ended.stderr
     assert " 2xcpu parameter_server: DIFFERS: " in ended.stdout  # the fake framework computes nothing
-    assert "mnist-mlp reference 2xcpu: skipped: reference has no parameter_server, only replicated" in ended.stderr
+    assert (
+        "mnist-mlp reference 2xcpu parameter_server: skipped: reference has no parameter_server, only replicated"
+        in ended.stderr
+    )
     (kept,) = certificates.load(paceline.store)
     alone = paceline("verify", "mnist-mlp", "--framework", "fake", "--update", "parameter_server")
     assert alone.returncode == 1

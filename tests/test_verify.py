@@ -7,16 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from paceline import certificates
 from paceline.probing import Arrays
 from paceline.report.verdicts import sentence
-from paceline.verify import Finding, Verdict, compare, derived
+from paceline.verify import END_TO_END, QUANTITIES, Finding, Verdict, compare, derived, differences_of
 from paceline_worker import graph as g
 from paceline_worker import probe
 from paceline_worker.data import fake_batch
 from paceline_worker.frameworks.reference.backend import FrameworkBackend
+from paceline_worker.frameworks.reference.builder import LAYERS, in_bfloat16
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place, find_place
 from paceline_worker.protocol import Job, Recipe
@@ -24,6 +26,13 @@ from paceline_worker.weights import Weights, initial_weights
 from tests import made_jobs
 from tests.every_layer import every_layer
 
+PLANTED: dict[str, Callable[[Any], Any]] = {
+    "stem_norm": lambda op: replace(op, epsilon=1e-2),
+    "stem": lambda op: replace(op, padding=(1, 0, 2, 1)),
+    "max": lambda op: replace(op, padding=(0, 1, 1, 0)),
+    "relu": lambda op: g.Tanh(),
+    "inside": lambda op: replace(op, count_padding=True),
+}
 RECIPE = Recipe(learning_rate=0.05, momentum=0.9, weight_decay=1e-2, decayed=("conv.kernel", "dense.kernel"))
 
 
@@ -64,22 +73,100 @@ def changed(layer: str, change: Callable[[Any], Any]) -> Graph:
     return graph
 
 
+class Rounding(FrameworkBackend):
+    """As a framework in bfloat16: what each layer gives, forth and back, is rounded; weights and steps are not."""
+
+    def __init__(self, job: Job, place: Place) -> None:
+        super().__init__(job, place)
+        self._layers = {layer: rounding(*pair) for layer, pair in self._layers.items() if layer is not g.Input}
+        self._layers[g.Input] = LAYERS[g.Input]
+
+
+def rounding(forward: Any, backward: Any) -> tuple[Any, Any]:
+    def forth(*arguments: Any) -> Any:
+        return in_bfloat16(forward(*arguments))
+
+    def back(*arguments: Any) -> Any:
+        slopes, own = backward(*arguments)
+        return [in_bfloat16(slope) for slope in slopes], own
+
+    return forth, back
+
+
+def in_rounding_arithmetic(found: Arrays, job: Job, folder: Path) -> dict[str, set[str]]:
+    """Which arrays of each quantity are off, when what was found in bfloat16 is judged layer by layer."""
+    graph = Graph.from_json(job.graph)
+    np.savez(folder / "given.npz", **{name: found[f"output/{name}"] for name in graph.nodes})  # type: ignore[arg-type]
+    local = shown(replace(job, given=str(folder / "given.npz")))
+    whole = {name: array for name, array in shown(job).items() if name.startswith(END_TO_END)}
+    wrong = {}
+    for quantity in QUANTITIES:
+        both = (found, {**local, **whole})
+        differences = differences_of(quantity, graph, both, "bfloat16")
+        off = {name for name, value in differences.items() if not value <= quantity.allowed(graph, "bfloat16")}
+        wrong[quantity.name] = {name.partition("/")[2] or name for name in off}
+    return wrong
+
+
+@pytest.fixture(params=[1, 2, 3])
+def mixed(request: pytest.FixtureRequest) -> Job:
+    return replace(job_of(every_layer()), precision="bfloat16", seed=request.param, shares=(8, 4))
+
+
+def test_rounding_alone_is_no_difference(mixed: Job, tmp_path: Path) -> None:
+    wrong = in_rounding_arithmetic(shown(mixed, Rounding), mixed, tmp_path)
+    assert wrong == {quantity.name: set() for quantity in QUANTITIES}
+
+
+@pytest.mark.parametrize(("layer", "change"), PLANTED.items())
+def test_wrong_layer_is_named_in_bfloat16(mixed: Job, layer: str, change: Callable[[Any], Any], tmp_path: Path) -> None:
+    found = shown(replace(mixed, graph=changed(layer, change).to_json()), Rounding)
+    assert in_rounding_arithmetic(found, mixed, tmp_path)["output"] == {layer}
+
+
+def test_other_rules_are_caught_in_bfloat16(mixed: Job, tmp_path: Path) -> None:
+    recipe = replace(mixed.recipe, nesterov=True)
+    assert in_rounding_arithmetic(shown(replace(mixed, recipe=recipe), Rounding), mixed, tmp_path)["update"]
+    decayed = replace(mixed.recipe, decayed=(*RECIPE.decayed, "gamma"))
+    wrong = in_rounding_arithmetic(shown(replace(mixed, recipe=decayed), Rounding), mixed, tmp_path)
+    assert wrong["update"] == {"stem_norm.gamma", "right_norm.gamma", "hidden_norm.gamma"}
+    late = changed("hidden_norm", lambda op: replace(op, decay=0.5))
+    wrong = in_rounding_arithmetic(shown(replace(mixed, graph=late.to_json()), Rounding), mixed, tmp_path)
+    assert wrong["statistics"] == {"hidden_norm.mean", "hidden_norm.variance"}
+
+
+def test_arithmetic_that_is_too_good_or_too_bad_is_not_bfloat16(mixed: Job, tmp_path: Path) -> None:
+    exact = shown(replace(mixed, precision="float32"))
+    wrong = in_rounding_arithmetic(exact, mixed, tmp_path)["output"]
+    assert {"stem", "wide", "hidden", "logits", "side_logits"} >= wrong >= {"stem", "wide", "hidden"}
+    found = shown(mixed, Rounding)
+    coarse = {**found, "output/tanh": np.round(found["output/tanh"] * 64) / 64}
+    assert "tanh" in in_rounding_arithmetic(coarse, mixed, tmp_path)["output"]
+
+
+class EqualWeights(Rounding):
+    """Takes the plain mean of the devices' gradients, whatever each has got."""
+
+    def _differentiate(self, batch: Any) -> Any:
+        traces, loss, _ = super()._differentiate(batch)
+        each = [self._backward(trace, labels)[1] for trace, (_, labels) in zip(traces, batch, strict=True)]
+        return traces, loss, {name: np.mean([found[name] for found in each], axis=0) for name in each[0]}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_wrong_weight_of_shares_is_caught(mixed: Job, precision: str, tmp_path: Path) -> None:
+    found = shown(replace(mixed, precision=precision), EqualWeights)
+    wrong = in_rounding_arithmetic(found, mixed, tmp_path)["gradient"]
+    assert wrong >= {"logits.kernel", "logits.bias", "side_logits.kernel", "side_logits.bias"}
+
+
 def first_divergence(arrays: Arrays, truth: Arrays) -> tuple[str, str | None]:
     findings = list(compare(every_layer(), arrays, truth))
     wrong = next(finding for finding in findings if finding.diverges_at)
     return wrong.quantity, wrong.diverges_at
 
 
-@pytest.mark.parametrize(
-    ("layer", "change"),
-    [
-        ("stem_norm", lambda op: replace(op, epsilon=1e-2)),
-        ("stem", lambda op: replace(op, padding=(1, 0, 2, 1))),
-        ("max", lambda op: replace(op, padding=(0, 1, 1, 0))),
-        ("relu", lambda op: g.Tanh()),
-        ("inside", lambda op: replace(op, count_padding=True)),
-    ],
-)
+@pytest.mark.parametrize(("layer", "change"), PLANTED.items())
 def test_wrong_layer_is_named(truth: Arrays, layer: str, change: Callable[[Any], Any]) -> None:
     assert first_divergence(shown(job_of(changed(layer, change))), truth) == ("output", layer)
 
@@ -93,7 +180,7 @@ def test_wrong_layer_is_named(truth: Arrays, layer: str, change: Callable[[Any],
 )
 def test_wrong_running_statistics_are_named(truth: Arrays, change: Callable[[Any], Any]) -> None:
     quantity, place = first_divergence(shown(job_of(changed("hidden_norm", change))), truth)
-    assert quantity == "update"
+    assert quantity == "statistics"
     assert place in ("hidden_norm.mean", "hidden_norm.variance")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from typing import Any
 from rich.console import Console
 
 from paceline import certificates, datasets, environments
-from paceline.devices import DeviceSet, wanted_devices
 from paceline.display import Progress, cell_name, duration
 from paceline.environments import Environment
 from paceline.errors import UserError
@@ -22,7 +20,8 @@ from paceline.frameworks import Contestant, Framework, expand, find
 from paceline.machine import this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.metrics import chosen_rows, layout_of, table_rows
-from paceline.plan import Plan, Run, lacking, make_plan, too_many_devices
+from paceline.plan import Plan, Run, make_plan
+from paceline.questions import Matrix
 from paceline.report.beside import beside_published
 from paceline.report.grids import FORMATS as GRID_FORMATS
 from paceline.report.grids import in_layout
@@ -34,7 +33,6 @@ from paceline.suite import Suite, known_suites, load_suite, make_suite
 from paceline.timing import measuring as timing
 from paceline.verify import Verdict, make_trial, verify
 from paceline.worker import LOG_FILE
-from paceline.workloads import known_workload
 
 
 def read_suite(what: Sequence[str], settings: Mapping[str, Any]) -> Suite:
@@ -152,24 +150,19 @@ def show_table(
         sys.stdout.write("\n" + GRID_FORMATS[form]([beside_published(rows)]))
 
 
-def verify_frameworks(
-    workloads: Sequence[str], names: Sequence[str], devices: Sequence[str], update: str, batch_size: int | None
-) -> Iterator[Verdict]:
+def verify_frameworks(matrix: Matrix, names: Sequence[str]) -> Iterator[Verdict]:
     """Compare each framework with the reference, one verdict after the other."""
     machine, say = this_machine(), Console(stderr=True, highlight=False, soft_wrap=True).print
-    questions = [(known_workload(name), cpu_devices(text)) for name, text in itertools.product(workloads, devices)]
-    if update == "parameter_server" and any(device_set.count == 1 for _, device_set in questions):
-        raise UserError(f"One device has nobody to agree with by {update}; use --devices 2xcpu.")
+    questions = matrix.questions(machine)
     contestants = list(_ready(names, say))
-    for workload, device_set in questions:
-        trial = make_trial(workload, device_set, update, machine, batch_size, say)
-        for contestant in contestants:
-            framework = contestant.framework
-            reason = lacking(framework, {update: framework.updates}) or too_many_devices(framework, device_set.count)
+    for question in questions:
+        reasons = {contestant.name: question.reason_to_skip(contestant.framework) for contestant in contestants}
+        for name, reason in reasons.items():
             if reason:
-                say(f"{workload.name} {contestant.name} {device_set.name}: skipped: {reason}")
-            else:
-                yield verify(contestant, trial, say)
+                say(f"{question.workload.name} {name} {question.setting}: skipped: {reason}", markup=False)
+        able = [contestant for contestant in contestants if not reasons[contestant.name]]
+        trial = make_trial(question, machine, say) if able else None
+        yield from (verify(contestant, trial, say) for contestant in able if trial)
 
 
 def _ready(names: Sequence[str], say: Callable[[str], None]) -> Iterator[Contestant]:
@@ -196,13 +189,6 @@ def show_verdicts(verdicts: Iterable[Verdict], form: str, folder: Path) -> bool:
     if form != "text":
         sys.stdout.write(VERDICT_FORMATS[form](kept))
     return all(verdict.equal for verdict in kept)
-
-
-def cpu_devices(text: str) -> DeviceSet:
-    devices = wanted_devices(text)
-    if devices.kind != "cpu":
-        raise UserError(f"The reference runs on CPUs only; verify on 1xcpu or 2xcpu, not {text!r}.")
-    return devices
 
 
 def print_log(folder: Path, run: str) -> None:

@@ -101,12 +101,16 @@ def lacking(framework: Framework, offers: Mapping[str, Collection[str]]) -> str 
 
 
 def _unable(framework: Framework, cell: Cell) -> str | None:
-    """What it cannot do with devices that are unlike, or alone."""
-    if not _divided_equally(cell) and not framework.unequal_shares:
-        return f"{framework.name} divides a batch equally"
     if cell.slow and framework.processes == "one":
         return f"all devices of {framework.name} are in one process, of which no part can be slowed down"
-    if cell.wrapped and not framework.wrapper:
+    return unable(framework, equally=_divided_equally(cell), wrapped=cell.wrapped)
+
+
+def unable(framework: Framework, *, equally: bool, wrapped: bool) -> str | None:
+    """What it cannot do with devices that are unlike, or alone."""
+    if not equally and not framework.unequal_shares:
+        return f"{framework.name} divides a batch equally"
+    if wrapped and not framework.wrapper:
         return f"{framework.name} has no wrapper for one device"
     return None
 

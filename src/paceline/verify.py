@@ -10,23 +10,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.cost import Cost
-from paceline.devices import DeviceSet
 from paceline.environments import Say
 from paceline.frameworks import Contestant
 from paceline.machine import Machine
-from paceline.matrix import check_split
 from paceline.probing import Arrays, Probe, probe, reference_probe
+from paceline.questions import Question, setting
+from paceline.rounding import longest_way, noise, room
 from paceline.shares import EQUAL
 from paceline.worker_code import code_hash
-from paceline.workloads.definition import Workload
 from paceline_worker.graph import Conv, Dense, Graph
 from paceline_worker.protocol import Job
 
-LARGE_MACS = 10**9  # of one image: from here on the reference is given few of them
-SMALL_BATCH, BATCH = 4, 16
 STEPS = 5
-USUAL = ("replicated", "float32", EQUAL, "")  # need not be said
 
 
 class Quantity(msgspec.Struct, frozen=True):
@@ -38,18 +33,24 @@ class Quantity(msgspec.Struct, frozen=True):
     backwards: bool = False  # an error shows at the last layer first
     adds_up: bool = False  # the tolerance is that of one layer, and each on the longest way through the network has it
 
-    def allowed(self, graph: Graph) -> float:
+    rounded: bool = False  # in bfloat16 each value is rounded once, and what is beyond that is held to the tolerance
+    noise: float = 0.0  # in bfloat16 the tolerance is so much of the noise of the whole network; 0: it stays as it is
+
+    def allowed(self, graph: Graph, precision: str) -> float:
+        if precision == "bfloat16" and self.noise:
+            return self.noise * noise(graph)
         return self.tolerance * (depth(graph) if self.adds_up else 1)
 
 
 # Float32 rounds at 6e-8; this is what sums over a deep network leave of that.
 QUANTITIES = (
-    Quantity("output", "outputs", 1e-5),
-    Quantity("gradient", "gradients", 1e-3, backwards=True),
-    Quantity("update", "changes of weights and running statistics in a step", 1e-3),
-    Quantity("prediction", "predictions", 1e-5, adds_up=True),
-    Quantity("losses", "losses", 1e-4),
-    Quantity("evaluation", "predictions in evaluation", 1e-3),
+    Quantity("output", "outputs", 1e-5, rounded=True),
+    Quantity("gradient", "gradients", 1e-3, backwards=True, noise=1.0),
+    Quantity("statistics", "changes of running statistics in a step", 1e-3),
+    Quantity("update", "changes of weights in a step", 1e-3, noise=1.0),
+    Quantity("prediction", "predictions", 1e-5, adds_up=True, noise=1.0),
+    Quantity("losses", "losses", 1e-4, noise=0.5),  # a mean over four images or more
+    Quantity("evaluation", "predictions in evaluation", 1e-3, noise=1.0),
 )
 
 DECAY_FACTOR = 100.0  # a weight decay so large that a wrong exclusion shows in one step
@@ -57,7 +58,9 @@ DECAY_FACTOR = 100.0  # a weight decay so large that a wrong exclusion shows in 
 # labels make a deep network chaotic: there rounding grows a thousandfold from step to step, and nothing can be told.
 GENTLE_DROP = 0.03
 FLOAT32_ROUNDING = 2.0**-23
+RUNNING = (".mean", ".variance")
 END_TO_END = ("prediction/", "losses", "evaluation")
+LEAST = 1e-3  # of the typical gradient of a layer or of the network: what is smaller counts as zero
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -91,9 +94,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def setting(self) -> str:
-        """The devices, and how they agree, compute and share where that is not as usual."""
-        ways = (self.update, self.precision, self.shares, "wrapped" if self.wrapped else "")
-        return " ".join([self.devices, *(word for word in ways if word not in USUAL)])
+        return setting(self.devices, self.update, self.precision, self.shares, self.wrapped)
 
 
 @dataclass(frozen=True)
@@ -105,38 +106,34 @@ class Trial:
     machine: str
     job: Job
     truth: Probe
+    shares: str = EQUAL
 
 
-def make_trial(
-    workload: Workload, devices: DeviceSet, update: str, machine: Machine, batch_size: int | None, say: Say
-) -> Trial:
-    job = verification_job(workload, devices, update, machine, batch_size)
+def make_trial(question: Question, machine: Machine, say: Say) -> Trial:
+    job = verification_job(question, machine)
     slopes = [array for name, array in reference_probe(job, say).arrays.items() if name.startswith("gradient/")]
     gentle = GENTLE_DROP / sum(float(np.sum(slope**2)) for slope in slopes)
     job = replace(job, rates=(gentle,) * (STEPS - 2) + (gentle / 2,) * 2)  # a change of the rate is seen, too
-    return Trial(workload.name, devices.name, machine.id, job, reference_probe(job, say))
+    truth = reference_probe(job, say)
+    return Trial(question.workload.name, question.devices.name, machine.id, job, truth, question.shares)
 
 
-def verification_job(
-    workload: Workload, devices: DeviceSet, update: str, machine: Machine, batch_size: int | None
-) -> Job:
+def verification_job(question: Question, machine: Machine) -> Job:
     """A few steps on a small batch, one core per device."""
-    graph = workload.graph()
-    size = batch_size or (SMALL_BATCH if Cost.of(graph).forward_macs > LARGE_MACS else BATCH)
-    check_split(size, devices)
-    cores = machine.cores
+    workload, devices, cores = question.workload, question.devices, machine.cores
     return Job(
         framework="",
         mode="",
-        graph=graph.to_json(),
+        graph=workload.graph().to_json(),
         classes=workload.classes,
         recipe=replace(workload.recipe, weight_decay=DECAY_FACTOR * workload.recipe.weight_decay),
         devices=devices.devices,
         cores=tuple((cores[index % len(cores)],) for index in range(devices.count)),
-        shares=(size // devices.count,) * devices.count,
-        update=update,
+        shares=question.images(),
+        update=question.update,
+        wrapped=question.wrapped,
         data="fake:device",
-        precision="float32",
+        precision=question.precision,
         seed=1,
         steps=STEPS,
         warmup=0,
@@ -160,6 +157,8 @@ def verify(contestant: Contestant, trial: Trial, say: Say) -> Verdict:
         machine=trial.machine,
         update=trial.job.update,
         precision=trial.job.precision,
+        shares=trial.shares,
+        wrapped=trial.job.wrapped,
         equal=not seen.failure and all(finding.diverges_at is None for finding in findings),
         findings=findings,
         failure=seen.failure,
@@ -172,30 +171,26 @@ def compare_with_reference(seen: Probe, trial: Trial, say: Say) -> Iterator[Find
     local = reference_probe(trial.job, say, given).arrays
     graph = Graph.from_json(trial.job.graph)
     whole = {name: array for name, array in derived(graph, trial.truth.arrays).items() if name.startswith(END_TO_END)}
-    yield from compare(graph, derived(graph, seen.arrays), {**derived(graph, local), **whole})
+    yield from compare(graph, derived(graph, seen.arrays), {**derived(graph, local), **whole}, trial.job.precision)
 
 
 def derived(graph: Graph, arrays: Arrays) -> Arrays:
     """With what follows from them: the change of each array in the first step, and the predictions."""
     changes = {
-        name.replace("trained/", "update/"): array - arrays[name.replace("trained/", "written/")]
+        f"{'statistics' if name.endswith(RUNNING) else 'update'}/{_place(name)}": array
+        - arrays[f"written/{_place(name)}"]
         for name, array in arrays.items()
         if name.startswith("trained/")
     }
     return {**arrays, **changes, **{f"prediction/{name}": arrays[f"output/{name}"] for name in graph.losses}}
 
 
-def compare(graph: Graph, arrays: Arrays, truth: Arrays) -> Iterator[Finding]:
+def compare(graph: Graph, arrays: Arrays, truth: Arrays, precision: str = "float32") -> Iterator[Finding]:
     for quantity in QUANTITIES:
-        names, allowed = _in_order(graph, quantity, truth), quantity.allowed(graph)
-        differences = {
-            name: _difference(
-                arrays.get(name),
-                truth[name],
-                max(_floor(name, names, truth), _rounding(name, truth) / allowed),
-            )
-            for name in names
-        }
+        allowed = quantity.allowed(graph, precision)
+        differences = differences_of(quantity, graph, (arrays, truth), precision)
+        if not differences:
+            continue  # statistics of a network without any
         where = max(differences, key=lambda name: differences[name])
         wrong = next((name for name, value in differences.items() if not value <= allowed), None)
         yield Finding(
@@ -208,22 +203,45 @@ def compare(graph: Graph, arrays: Arrays, truth: Arrays) -> Iterator[Finding]:
         )
 
 
+def differences_of(
+    quantity: Quantity, graph: Graph, found_and_true: tuple[Arrays, Arrays], precision: str
+) -> dict[str, float]:
+    """How far each array of a quantity is off, in the order in which they are computed."""
+    arrays, truth = found_and_true
+    names, allowed = _in_order(graph, quantity, truth), quantity.allowed(graph, precision)
+    of_layer = 1.0 if precision == "bfloat16" and quantity.noise else LEAST  # there a sum of slopes is mostly noise
+    found = {}
+    for name in names:
+        if not _fits(arrays.get(name), truth[name]):
+            found[name] = float("inf")  # missing, misshapen or no number
+            continue
+        rounded = precision == "bfloat16" and quantity.rounded
+        allowance = room(graph, _place(name), _of_part(quantity.name, arrays), truth[name]) if rounded else 0.0
+        floor = max(_floor(name, names, truth, of_layer), _rounding(name, truth) / allowed)
+        found[name] = _difference(arrays[name], truth[name], allowance, floor)
+    return found
+
+
+def _fits(found: NDArray[np.float64] | None, truth: NDArray[np.float64]) -> bool:
+    return found is not None and found.shape == truth.shape and bool(np.isfinite(found).all())
+
+
+def _of_part(part: str, arrays: Arrays) -> Arrays:
+    return {_place(name): array for name, array in arrays.items() if name.startswith(f"{part}/")}
+
+
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
 def depth(graph: Graph) -> int:
     """Layers with a kernel on the longest way from the images to a loss: each adds rounding to what it was given."""
-    depths: dict[str, int] = {}
-    for node in graph.nodes.values():
-        own = isinstance(node.op, (Conv, Dense))
-        depths[node.name] = own + max((depths[source] for source in node.inputs), default=0)
-    return max(depths[name] for name in graph.losses)
+    return longest_way(graph, (Conv, Dense))
 
 
 def _rounding(name: str, truth: Arrays) -> float:
     """How well float32 can hold a change: no better than the array that is changed."""
-    changed = truth.get(name.replace("update/", "written/")) if name.startswith("update/") else None
+    changed = truth.get(f"written/{_place(name)}") if name.startswith(("update/", "statistics/")) else None
     return 0.0 if changed is None else FLOAT32_ROUNDING * float(np.sqrt(np.mean(changed**2)))
 
 
@@ -231,18 +249,20 @@ def _in_order(graph: Graph, quantity: Quantity, truth: Arrays) -> list[str]:
     """The arrays of a quantity, in the order in which they are computed."""
     order = [*graph.nodes, *graph.parameters()]
     names = [f"{quantity.name}/{name}" for name in order if f"{quantity.name}/{name}" in truth]
-    return (names[::-1] if quantity.backwards else names) or [quantity.name]
+    if quantity.name in truth:
+        return [quantity.name]
+    return names[::-1] if quantity.backwards else names
 
 
-def _floor(name: str, names: Sequence[str], truth: Arrays) -> float:
+def _floor(name: str, names: Sequence[str], truth: Arrays, of_layer: float) -> float:
     """A size below which values are rounding noise: a bias before batch normalisation has a gradient of zero in theory.
 
     What is left of it comes from sums over the same slopes as the gradient of the layer's kernel, so both the layer and
     the whole network are looked at.
     """
     layer = name.rpartition(".")[0]
-    siblings = [other for other in names if layer and other.rpartition(".")[0] == layer]
-    return 1e-3 * max(_size([truth[other] for other in group]) for group in (siblings or [name], names))
+    siblings = [other for other in names if layer and other.rpartition(".")[0] == layer] or [name]
+    return max(of_layer * _size([truth[other] for other in siblings]), LEAST * _size([truth[other] for other in names]))
 
 
 def _size(arrays: Sequence[NDArray[np.float64]]) -> float:
@@ -250,12 +270,13 @@ def _size(arrays: Sequence[NDArray[np.float64]]) -> float:
     return math.sqrt(sum(float(np.sum(array**2)) for array in arrays) / sum(array.size for array in arrays))
 
 
-def _difference(found: NDArray[np.float64] | None, truth: NDArray[np.float64], floor: float) -> float:
-    """Norm of the difference relative to the norm of the truth; what is missing or misshapen is infinitely far off."""
-    if found is None or found.shape != truth.shape or not np.isfinite(found).all():
-        return float("inf")
+def _difference(
+    found: NDArray[np.float64], truth: NDArray[np.float64], allowance: NDArray[np.float64] | float, floor: float
+) -> float:
+    """Norm of the difference, less what each value is allowed, relative to the norm of the truth."""
     size = max(float(np.linalg.norm(truth)), floor * float(np.sqrt(truth.size)))
-    return float(np.linalg.norm(found.astype(np.float64) - truth)) / size
+    off = np.maximum(np.abs(found.astype(np.float64) - truth) - allowance, 0.0)
+    return float(np.linalg.norm(off)) / size
 
 
 def _place(name: str) -> str:

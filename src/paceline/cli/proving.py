@@ -16,6 +16,9 @@ def verify(  # noqa: PLR0913 - each is a flag
     framework: str = "all",
     devices: str = "1xcpu",
     update: Literal["replicated", "parameter_server"] = "replicated",
+    precision: str = "float32",
+    shares: str = "equal",
+    single: Literal["plain", "wrapped", "both"] = "plain",
     batch_size: int | None = None,
     wait: WaitFlag = False,
     format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
@@ -31,21 +34,36 @@ def verify(  # noqa: PLR0913 - each is a flag
     framework
         Such as torch,jax; all stands for every installed one.
     devices
-        CPU device sets, such as 1xcpu,2xcpu.
+        Device sets, such as 1xcpu,2xcpu or cuda:0; the reference itself is always on the CPU.
     update
         How several devices agree.
+    precision
+        float32, bfloat16, or both with a comma.
+    shares
+        How several devices divide the batch: equal, or such as 2:1.
+    single
+        How one device runs: plain, wrapped (in what several devices need), or both.
     batch_size
-        Images of a step on all devices together; default: 16, or 4 for large networks.
+        Images of a step on all devices together; default: 16, or 4 for large networks, or what the shares need.
     """
     from paceline.commands import show_verdicts, verify_frameworks
     from paceline.measuring_lock import alone
+    from paceline.questions import Matrix
 
     name_machine(machine_name)
-    names = [part for name in workloads or ("cifar10-conv",) for part in name.split(",")]
+    matrix = Matrix(
+        workloads=[part for name in workloads or ("cifar10-conv",) for part in name.split(",")],
+        devices=devices.split(","),
+        update=update,
+        precisions=precision.split(","),
+        shares=shares.split(","),
+        single=single,
+        batch_size=batch_size,
+    )
     folder = store or default_store()
     with alone(wait=wait) as measuring:
         measuring.note_plan(folder)
-        verdicts = verify_frameworks(names, framework.split(","), devices.split(","), update, batch_size)
+        verdicts = verify_frameworks(matrix, framework.split(","))
         return 0 if show_verdicts(verdicts, format, folder) else EXIT_FAILED_CELLS
 
 

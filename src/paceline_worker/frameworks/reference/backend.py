@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from paceline_worker.contract import Backend, Batch
-from paceline_worker.frameworks.reference.builder import LAYERS, Own
+from paceline_worker.frameworks.reference.builder import LAYERS_IN, Own
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
@@ -35,6 +35,7 @@ class FrameworkBackend(Backend):
 
     def __init__(self, job: Job, place: Place) -> None:
         self._job, self._place = job, place
+        self._layers = LAYERS_IN[job.precision]
         self._given: Weights = dict(np.load(job.given)) if job.given else {}
 
     def settings(self) -> Dict[str, Any]:
@@ -61,7 +62,7 @@ class FrameworkBackend(Backend):
             arrays = {**self._shared, **self._running[device]}
             own = trace.own[node.name] = {name: arrays[f"{node.name}.{name}"] for name in names}
             inputs = [trace.seen[name] for name in node.inputs] or [images]
-            output = trace.outputs[node.name] = LAYERS[type(node.op)][0](node.op, own, inputs, training)
+            output = trace.outputs[node.name] = self._layers[type(node.op)][0](node.op, own, inputs, training)
             trace.seen[node.name] = self._given_part(node.name, device) if self._given else output
         return trace
 
@@ -80,18 +81,21 @@ class FrameworkBackend(Backend):
         for node in reversed(list(self._graph.nodes.values())):
             inputs = [trace.seen[name] for name in node.inputs] or [trace.seen[node.name]]
             own, slope = trace.own[node.name], slopes.pop(node.name)
-            back, found = LAYERS[type(node.op)][1](node.op, own, inputs, trace.seen[node.name], slope)
+            back, found = self._layers[type(node.op)][1](node.op, own, inputs, trace.seen[node.name], slope)
             gradients.update({f"{node.name}.{name}": value for name, value in found.items()})
             for source, part in zip(node.inputs, back):
                 slopes[source] = slopes[source] + part if source in slopes else part
         return float(loss), {name: gradients[name] for name in self._names("trainable")}
 
     def _differentiate(self, batch: Batch) -> Tuple[List[Trace], float, Weights]:
-        """Each device on its own part with its own statistics; loss and gradients are means over the devices."""
+        """Each device on its own part with its own statistics; loss and gradients are means over all images."""
         traces = [self._forward(device, images, training=True) for device, (images, _) in enumerate(batch)]
         results = [self._backward(trace, labels) for trace, (_, labels) in zip(traces, batch)]
-        gradients = {name: np.mean([found[name] for _, found in results], axis=0) for name in results[0][1]}
-        return traces, float(np.mean([loss for loss, _ in results])), gradients
+        parts = [share / self._place.local_batch_size for share in self._place.shares]
+        gradients = {
+            name: sum(part * found[name] for part, (_, found) in zip(parts, results)) for name in results[0][1]
+        }
+        return traces, float(sum(part * loss for part, (loss, _) in zip(parts, results))), gradients
 
     def train_step(self, batch: Batch) -> None:
         traces, loss, gradients = self._differentiate(batch)

@@ -157,3 +157,32 @@ LAYERS: Dict[type, Tuple[Forward, Backward]] = {
     g.Concat: (lambda op, own, inputs, training: np.concatenate(inputs, axis=-1), concat_back),
     g.Input: (lambda op, own, inputs, training: inputs[0], lambda op, own, inputs, output, slope: ([slope], {})),
 }
+
+
+def in_bfloat16(values: Array) -> Array:
+    """The nearest numbers with eight bits of mantissa; of two that are equally near, the even one."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = bits + np.uint32(0x7FFF) + ((bits >> 16) & np.uint32(1))
+    return (rounded & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
+
+
+def multiplying_bfloat16(forward: Forward, backward: Backward) -> Tuple[Forward, Backward]:
+    """A layer with a kernel as mixed precision has it: weights are kept as they are, and rounded to be multiplied."""
+
+    def rounded(arrays: Own) -> Own:
+        return {name: in_bfloat16(array) for name, array in arrays.items()}
+
+    def forth(op: Any, own: Own, inputs: List[Array], training: bool) -> Array:
+        return forward(op, rounded(own), [in_bfloat16(array) for array in inputs], training)
+
+    def back(op: Any, own: Own, inputs: List[Array], output: Array, slope: Array) -> Tuple[List[Array], Own]:
+        return backward(op, rounded(own), [in_bfloat16(array) for array in inputs], output, slope)
+
+    return forth, back
+
+
+MULTIPLYING = (g.Conv, g.Dense)
+LAYERS_IN: Dict[str, Dict[type, Tuple[Forward, Backward]]] = {
+    "float32": LAYERS,
+    "bfloat16": {**LAYERS, **{layer: multiplying_bfloat16(*LAYERS[layer]) for layer in MULTIPLYING}},
+}

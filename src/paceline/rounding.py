@@ -1,0 +1,58 @@
+"""What bfloat16 alone may change: eight bits of mantissa, rounded once by each layer that computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline_worker.graph import Add, AveragePool, Concat, Dropout, Flatten, Graph, Input, MaxPool, Op, Relu
+
+UNIT = 2.0**-8  # the most by which rounding to eight bits changes a number, relative to it
+ROUNDINGS = 4  # of a layer: its weights, its inputs, its output and, on the way back, its slope
+AMPLIFIED = 2.0  # batch normalisation takes away what the values have in common, and leaves what rounding did to them
+EXACT = (Input, Relu, MaxPool, Concat, Flatten, Dropout)  # they choose and move values, and compute none
+
+Values = NDArray[np.float64]
+
+
+def noise(graph: Graph) -> float:
+    """How far rounding takes what has gone through the whole network, relative to its norm.
+
+    Each rounding adds at most a unit, of random sign; what is independent adds up as its squares do.
+    """
+    layers = tuple(type(node.op) for node in graph.nodes.values() if not isinstance(node.op, EXACT))
+    return AMPLIFIED * UNIT * math.sqrt(ROUNDINGS * longest_way(graph, layers))
+
+
+def longest_way(graph: Graph, counted: tuple[type[Op], ...]) -> int:
+    """The most layers of these kinds that lie between the images and a loss."""
+    depths: dict[str, int] = {}
+    for node in graph.nodes.values():
+        own = isinstance(node.op, counted)
+        depths[node.name] = own + max((depths[source] for source in node.inputs), default=0)
+    return max(depths[name] for name in graph.losses)
+
+
+def room(graph: Graph, layer: str, outputs: Mapping[str, Values], truth: Values) -> Values:
+    """How far each value of a layer's output may be off if it is the truth, rounded.
+
+    A layer rounds its result once. Sums of several values may be rounded after each of them, when they are as large as
+    the sum of all without their signs.
+    """
+    op, sources = graph.nodes[layer].op, graph.nodes[layer].inputs
+    inputs = [outputs[source] for source in sources if source in outputs]
+    if isinstance(op, Add) and len(inputs) == len(sources):
+        return (len(inputs) - 1) * half_unit(np.sum(np.abs(inputs), axis=0))
+    if isinstance(op, AveragePool) and inputs:
+        typical = float(np.sqrt(np.mean(np.square(inputs[0]))))
+        return math.prod(op.kernel) * half_unit(np.maximum(np.abs(truth), typical))
+    return half_unit(np.maximum(np.abs(truth), np.abs(outputs[layer])))
+
+
+def half_unit(sizes: Values) -> Values:
+    """Half the distance to the next number of eight bits."""
+    _, exponents = np.frexp(sizes)
+    return np.asarray(np.ldexp(UNIT / 2, exponents), dtype=np.float64)
