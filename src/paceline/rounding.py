@@ -27,6 +27,14 @@ def noise(graph: Graph) -> float:
     return AMPLIFIED * UNIT * math.sqrt(ROUNDINGS * longest_way(graph, layers))
 
 
+def summed(values: int) -> float:
+    """How far a sum of so many values may be off, relative to its size, where it is rounded after each of them.
+
+    So JAX sums the gradient of a convolution's bias, over all pixels of all images.
+    """
+    return UNIT * math.sqrt(values)
+
+
 def longest_way(graph: Graph, counted: tuple[type[Op], ...]) -> int:
     """The most layers of these kinds that lie between the images and a loss."""
     depths: dict[str, int] = {}

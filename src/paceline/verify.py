@@ -15,7 +15,7 @@ from paceline.frameworks import Contestant
 from paceline.machine import Machine
 from paceline.probing import Arrays, Probe, probe, reference_probe
 from paceline.questions import Question, setting
-from paceline.rounding import longest_way, noise, room
+from paceline.rounding import longest_way, noise, room, summed
 from paceline.shares import EQUAL
 from paceline.worker_code import code_hash
 from paceline_worker.graph import Conv, Dense, Graph
@@ -46,7 +46,9 @@ class Quantity(msgspec.Struct, frozen=True):
 QUANTITIES = (
     Quantity("output", "outputs", 1e-5, rounded=True),
     Quantity("gradient", "gradients", 1e-3, backwards=True, noise=1.0),
-    Quantity("statistics", "changes of running statistics in a step", 1e-3),
+    Quantity(
+        "statistics", "changes of running statistics in a step", 1e-3, noise=0.25
+    ),  # a mean over 16 values or more
     Quantity("update", "changes of weights in a step", 1e-3, noise=1.0),
     Quantity("prediction", "predictions", 1e-5, adds_up=True, noise=1.0),
     Quantity("losses", "losses", 1e-4, noise=0.5),  # a mean over four images or more
@@ -209,7 +211,6 @@ def differences_of(
     """How far each array of a quantity is off, in the order in which they are computed."""
     arrays, truth = found_and_true
     names, allowed = _in_order(graph, quantity, truth), quantity.allowed(graph, precision)
-    of_layer = 1.0 if precision == "bfloat16" and quantity.noise else LEAST  # there a sum of slopes is mostly noise
     found = {}
     for name in names:
         if not _fits(arrays.get(name), truth[name]):
@@ -217,9 +218,19 @@ def differences_of(
             continue
         rounded = precision == "bfloat16" and quantity.rounded
         allowance = room(graph, _place(name), _of_part(quantity.name, arrays), truth[name]) if rounded else 0.0
+        of_layer = _noise_of_layer(name, truth, allowed) if precision == "bfloat16" and quantity.noise else LEAST
         floor = max(_floor(name, names, truth, of_layer), _rounding(name, truth) / allowed)
         found[name] = _difference(arrays[name], truth[name], allowance, floor)
     return found
+
+
+def _noise_of_layer(name: str, truth: Arrays, allowed: float) -> float:
+    """In bfloat16 what should be zero has the noise of its layer, and a bias that of a long sum."""
+    layer, _, own = _place(name).rpartition(".")
+    if own != "bias":
+        return 1.0
+    output = truth[f"output/{layer}"]
+    return max(1.0, summed(output.size // output.shape[-1]) / allowed)
 
 
 def _fits(found: NDArray[np.float64] | None, truth: NDArray[np.float64]) -> bool:
@@ -262,7 +273,8 @@ def _floor(name: str, names: Sequence[str], truth: Arrays, of_layer: float) -> f
     """
     layer = name.rpartition(".")[0]
     siblings = [other for other in names if layer and other.rpartition(".")[0] == layer] or [name]
-    return max(of_layer * _size([truth[other] for other in siblings]), LEAST * _size([truth[other] for other in names]))
+    sizes = [_size([truth[other] for other in group]) for group in ([name], siblings, names)]
+    return max(of_layer * sizes[0], of_layer * sizes[1], LEAST * sizes[2])
 
 
 def _size(arrays: Sequence[NDArray[np.float64]]) -> float:

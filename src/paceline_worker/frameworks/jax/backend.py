@@ -59,16 +59,13 @@ class FrameworkBackend(Backend):
             os.environ["PJRT_NPROC"] = str(len(place.devices) * place.threads + spare)
             many = "true" if place.threads > 1 else "false"
             os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen={many}"
-        if job.task != "train":
-            # XLA may carry float32 between layers whose outputs are bfloat16. A probe shows these outputs to a judge
-            # that goes on from them, so there the program rounds wherever it says so.
-            os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_allow_excess_precision=false"
         jax.config.update("jax_default_matmul_precision", "highest")  # float32 means float32, also on tensor cores
         indices = [int(name.split(":")[1]) for name in place.devices]
         found = jax.devices(kind)
         self._devices = [found[index] for index in indices]
         self._mesh = jax.sharding.Mesh(np.array(self._devices), (AXIS,))
         self._dtype = jnp.dtype(job.precision)
+        self._rounded = job.task != "train"
         self._update = update_of(job)
 
     def settings(self) -> Dict[str, Any]:
@@ -124,7 +121,7 @@ class FrameworkBackend(Backend):
 
         def loss_of(trained: Arrays) -> Tuple[jax.Array, Tuple[Arrays, Arrays]]:
             weights = {**trained, **own.running, **fixed.frozen}
-            values, running = forward(self._graph, weights, images, Pass(True, self._dtype, fixed.key))
+            values, running = forward(self._graph, weights, images, Pass(True, self._dtype, fixed.key, self._rounded))
             terms = [weight * cross_entropy(values[name], labels).mean() for name, weight in self._graph.losses.items()]
             return sum(terms[1:], terms[0]), (values, running)
 
@@ -158,7 +155,7 @@ class FrameworkBackend(Backend):
         """Logits with the running statistics."""
         own = self._update.own(state)
         weights = {**own.trained, **own.running, **fixed.frozen}
-        outputs, _ = forward(self._graph, weights, images, Pass(False, self._dtype, None))
+        outputs, _ = forward(self._graph, weights, images, Pass(False, self._dtype, None, self._rounded))
         return outputs[self._graph.prediction]
 
     def _updated(self, trained: Arrays, velocity: Arrays, gradient: Arrays, rate: jax.Array) -> Tuple[Arrays, Arrays]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, Tuple
 
 import jax
@@ -32,11 +32,16 @@ Arrays = Dict[str, jax.Array]
 
 @dataclass(frozen=True)
 class Pass:
-    """One forward pass: what it is for, the arithmetic of its products, and where dropout draws from."""
+    """One forward pass: what it is for, the arithmetic of its products, and where dropout draws from.
+
+    XLA may carry float32 between layers whose outputs are bfloat16. A probe shows these outputs to a judge that goes on
+    from them, so there they are rounded in a way that XLA must keep.
+    """
 
     training: bool
     dtype: Any
     key: Any
+    rounded: bool
 
 
 def conv(op: Conv, own: Arrays, images: jax.Array, this: Pass) -> jax.Array:
@@ -114,6 +119,10 @@ LAYERS: Dict[type, Callable[..., jax.Array]] = {
 }
 
 
+def in_bfloat16(value: jax.Array) -> jax.Array:
+    return lax.reduce_precision(value, exponent_bits=8, mantissa_bits=7)
+
+
 def forward(graph: Graph, weights: Arrays, images: jax.Array, this: Pass) -> Tuple[Dict[str, jax.Array], Arrays]:
     """What every layer gives, and the running statistics after this batch."""
     values: Arrays = {}
@@ -124,7 +133,8 @@ def forward(graph: Graph, weights: Arrays, images: jax.Array, this: Pass) -> Tup
         own = dict(before)
         inputs = [values[name] for name in node.inputs] or [images]
         key = None if this.key is None else jax.random.fold_in(this.key, index)
-        values[node.name] = LAYERS[type(node.op)](node.op, own, *inputs, Pass(this.training, this.dtype, key))
+        value = LAYERS[type(node.op)](node.op, own, *inputs, replace(this, key=key))
+        values[node.name] = in_bfloat16(value) if this.rounded and value.dtype == jnp.bfloat16 else value
         if isinstance(node.op, BatchNorm) and this.training:
             count = values[node.name].size // values[node.name].shape[-1]
             after = running_statistics(node.op, before, own, count)
