@@ -30,7 +30,7 @@ def older(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_older_results_have_the_rows_and_marks_that_their_own_version_printed(older: CommandLine, name: str) -> None:
-    before = json.loads((OLDER / name).read_text(encoding="utf-8"))
+    before = [withdrawn(row) for row in json.loads((OLDER / name).read_text(encoding="utf-8"))]
     now = older.rows(*SHOWN[name])
     assert [older_part(row, was) for row, was in zip(now, before, strict=True)] == before
 
@@ -41,6 +41,11 @@ def test_older_results_are_compared(older: CommandLine) -> None:
     found = json.loads(ended.stdout)
     assert (found["conclusion"], found["nothing_else_differs"]) == ("inconclusive", True)
     assert len([one for one in found["cells"] if one["verdict"] == "cannot tell"]) > 3
+
+
+def withdrawn(row: dict[str, Any]) -> dict[str, Any]:
+    """Only this differs on purpose: verdicts on equal shares no longer vouch for unequal ones."""
+    return {**row, "verified": row["verified"] and len(set(row["shares"])) == 1} if "verified" in row else row
 
 
 def older_part(row: dict[str, Any], was: dict[str, Any]) -> dict[str, Any]:

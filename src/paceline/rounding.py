@@ -32,7 +32,7 @@ def summed(values: int) -> float:
 
     So JAX sums the gradient of a convolution's bias, over all pixels of all images.
     """
-    return UNIT * math.sqrt(values)
+    return AMPLIFIED * UNIT * math.sqrt(values)
 
 
 def longest_way(graph: Graph, counted: tuple[type[Op], ...]) -> int:
