@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from paceline.frameworks import Contestant, Framework, expand, find
 from paceline.machine import this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.metrics import chosen_rows, layout_of, table_rows
+from paceline.plain_files import LINES_BYTES, open_plain
 from paceline.plan import Plan, Run, lacking, make_plan, too_many_devices
 from paceline.report.beside import beside_published
 from paceline.report.grids import FORMATS as GRID_FORMATS
@@ -208,14 +210,17 @@ def cpu_devices(text: str) -> DeviceSet:
 def print_log(folder: Path, run: str) -> None:
     """As it was written, rubbish included; but what a program printed must not steer the reader's terminal."""
     log = Store(folder).find_run(run) / LOG_FILE
-    if not log.exists():
-        raise UserError(f"Run {log.parent.name} has no log.")
-    if sys.stdout.isatty():
-        from paceline.web.logs import lines_of
+    try:
+        file = open_plain(log, LINES_BYTES)
+    except FileNotFoundError:
+        raise UserError(f"Run {log.parent.name} has no log.") from None
+    with file:
+        if sys.stdout.isatty():
+            from paceline.web.logs import all_lines
 
-        sys.stdout.writelines(f"{line}\n" for line in lines_of(log.read_bytes()))
-    else:
-        sys.stdout.buffer.write(log.read_bytes())
+            sys.stdout.writelines(f"{line}\n" for line in all_lines(file))
+        else:
+            shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 def install_frameworks(names: Sequence[str], python: Path | None) -> None:
