@@ -27,12 +27,13 @@ from benchmarks.many_runs import RUNS, many_runs
 from benchmarks.overhead import show_table
 from paceline.errors import UserError
 from paceline.findings import findings
+from paceline.index_file import INDEX_FILE
 from paceline.launchers import held_port
 from paceline.metrics import table_rows
 from paceline.report.columns import tables
 from paceline.report.sentences import sentences
 from paceline.stats import Estimate, estimate
-from paceline.store import INDEX_FILE, Store
+from paceline.store import Store
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -14,8 +14,8 @@ import pytest
 
 from paceline import processes
 from paceline.frameworks import all_frameworks
+from paceline.index_file import INDEX_FILE
 from paceline.launchers import RUN_VARIABLE, Command
-from paceline.store import INDEX_FILE
 from paceline.worker import Worker
 from paceline_worker.protocol import event_file
 from tests.command_line import CommandLine, send, wait_until

@@ -21,8 +21,9 @@ from paceline.bundles.reading import IMPORT_FOLDER, ImportRecord
 from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.home import home
+from paceline.index_file import INDEX_FILE
 from paceline.measuring_lock import alone
-from paceline.store import INDEX_FILE, Store
+from paceline.store import Store
 from paceline.timing.command import ExternalCommand
 from paceline.web import listing
 from paceline.web.folders import SILENCE_SECONDS, OpenRun

@@ -18,11 +18,12 @@ import pytest
 from msgspec.structs import replace
 
 from paceline.errors import UserError
+from paceline.index_file import INDEX_FILE
 from paceline.measuring_lock import alone
 from paceline.metrics import table_rows
 from paceline.plan import Plan, Run
 from paceline.report.render import FORMATS
-from paceline.store import INDEX_FILE, Store
+from paceline.store import Store
 from paceline.suite import Suite
 from paceline.web import logs
 from paceline.web.listing import PAGE

@@ -14,10 +14,11 @@ import pytest
 
 from paceline.errors import UserError
 from paceline.events import AnyEvent
+from paceline.index_file import INDEX_FILE
 from paceline.metrics import table_rows
 from paceline.plan import Run
 from paceline.replay_results import losses
-from paceline.store import INDEX_FILE, Store, new_id
+from paceline.store import Store, new_id
 from paceline_worker.protocol import Job, event_file
 from tests.made_events import block, entered, evaluated, failed, finished
 from tests.made_jobs import JOB

@@ -10,6 +10,8 @@ import msgspec
 from paceline.cell import Cell
 from paceline.devices import parse_devices
 from paceline.errors import UserError
+from paceline.plain_files import read_plain
+from paceline.records import UNREADABLE
 from paceline.run_facts import Facts
 from paceline.shares import EQUAL, proportions
 from paceline.verify import Verdict
@@ -29,8 +31,8 @@ def save(store: Path, verdict: Verdict) -> None:
 def load(store: Path) -> list[Verdict]:
     paths = sorted((store / FOLDER).glob("*.json"))
     try:
-        return [msgspec.json.decode(path.read_bytes(), type=Verdict) for path in paths]
-    except msgspec.DecodeError as error:
+        return [msgspec.json.decode(read_plain(path), type=Verdict) for path in paths]
+    except UNREADABLE as error:
         raise UserError(f"A file in {store / FOLDER} is damaged: {error}; `paceline verify` writes it anew.") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from paceline.frameworks import Contestant, Framework, expand, find
 from paceline.machine import this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.metrics import chosen_rows, layout_of, table_rows
+from paceline.plain_files import LINES_BYTES, open_plain
 from paceline.plan import Plan, Run, make_plan
 from paceline.questions import Matrix
 from paceline.report.beside import beside_published
@@ -194,14 +196,17 @@ def show_verdicts(verdicts: Iterable[Verdict], form: str, folder: Path) -> bool:
 def print_log(folder: Path, run: str) -> None:
     """As it was written, rubbish included; but what a program printed must not steer the reader's terminal."""
     log = Store(folder).find_run(run) / LOG_FILE
-    if not log.exists():
-        raise UserError(f"Run {log.parent.name} has no log.")
-    if sys.stdout.isatty():
-        from paceline.web.logs import lines_of
+    try:
+        file = open_plain(log, LINES_BYTES)
+    except FileNotFoundError:
+        raise UserError(f"Run {log.parent.name} has no log.") from None
+    with file:
+        if sys.stdout.isatty():
+            from paceline.web.logs import all_lines
 
-        sys.stdout.writelines(f"{line}\n" for line in lines_of(log.read_bytes()))
-    else:
-        sys.stdout.buffer.write(log.read_bytes())
+            sys.stdout.writelines(f"{line}\n" for line in all_lines(file))
+        else:
+            shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 def install_frameworks(names: Sequence[str], python: Path | None) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
+
+from paceline.plain_files import LINE_BYTES, LINES_BYTES, open_plain
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
@@ -69,6 +72,8 @@ AnyEvent = Phase | Block | Evaluation | Failed | Finished
 DECODER = msgspec.json.Decoder(AnyEvent)
 FILE_NAME = re.compile(r"events-(0|[1-9]\d{0,3})\.jsonl", re.ASCII)
 RUBBISH_LINES = 10  # that are kept: a file may have millions of them, and one is enough to tell
+RUBBISH_BYTES = 2**16  # of each
+MOST_RUBBISH = 100_000  # lines, or one of so many bytes that it cannot be held: after that nobody reads on
 
 
 @dataclass
@@ -78,31 +83,50 @@ class EventFile:
     path: Path
     events: list[AnyEvent] = field(default_factory=list)
     rubbish: list[bytes] = field(default_factory=list)
+    rubbish_count: int = 0
     _position: int = 0
 
     def read_on(self) -> list[AnyEvent]:
         """What has been written since the last call, whole lines only."""
-        if not self.path.exists():
-            return []
-        with self.path.open("rb") as file:
-            file.seek(self._position)
-            return [event for line in file if (event := self._take(line)) is not None]
+        fresh = list(self.stream())
+        self.events += fresh
+        return fresh
 
-    def _take(self, line: bytes) -> AnyEvent | None:
-        if not line.endswith(b"\n"):  # the last one, of which more may come
-            return None
-        self._position += len(line)
-        return self._decode(line[:-1])
+    def stream(self) -> Iterator[AnyEvent]:
+        """Likewise one by one, and kept by nobody."""
+        try:
+            file = open_plain(self.path, LINES_BYTES)
+        except FileNotFoundError:
+            return
+        with file:
+            file.seek(self._position)
+            for line in self._lines(file):
+                if (event := self._decode(line)) is not None:
+                    yield event
+
+    def _lines(self, file: BinaryIO) -> Iterator[bytes]:
+        """Whole lines, up to one that is too long to be held or the last, of which more may come."""
+        while self.rubbish_count < MOST_RUBBISH and (line := file.readline(LINE_BYTES)):
+            if line.endswith(b"\n"):
+                self._position += len(line)
+                yield line[:-1]
+            elif len(line) == LINE_BYTES:
+                self._reject(line, MOST_RUBBISH)
+            else:
+                return
 
     def _decode(self, line: bytes) -> AnyEvent | None:
         try:
             event: AnyEvent = DECODER.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            if len(self.rubbish) < RUBBISH_LINES:
-                self.rubbish.append(line)
+            self._reject(line)
             return None
-        self.events.append(event)
         return event
+
+    def _reject(self, line: bytes, count: int = 1) -> None:
+        self.rubbish_count += count
+        if len(self.rubbish) < RUBBISH_LINES:
+            self.rubbish.append(line[:RUBBISH_BYTES])
 
     @property
     def phase(self) -> str:

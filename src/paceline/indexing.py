@@ -16,6 +16,7 @@ from paceline.errors import UserError
 from paceline.events import Block, Evaluation, EventFile, Phase, event_files
 from paceline.monitor import Sample, read_samples
 from paceline.outcome import INTERNAL_ERROR, Outcome
+from paceline.plain_files import read_plain
 from paceline.records import FORMAT, OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord, cell_id
 from paceline.setups import setup_of
 from paceline.timing.usage import insert_usage
@@ -53,7 +54,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     run = read_run(folder)
     if index.execute("SELECT 1 FROM run WHERE id = ?", (run.id,)).fetchone():
         return
-    outcome = msgspec.json.decode((folder / OUTCOME_FILE).read_bytes(), type=Outcome)
+    outcome = msgspec.json.decode(read_plain(folder / OUTCOME_FILE), type=Outcome)
     index.execute(
         "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -97,7 +98,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
 
 
 def read_run(folder: Path) -> RunRecord:
-    record = msgspec.json.decode((folder / RUN_FILE).read_bytes(), type=RunRecord)
+    record = msgspec.json.decode(read_plain(folder / RUN_FILE), type=RunRecord)
     if record.format != FORMAT:
         raise UserError(
             f"{folder} has format {record.format}, this Paceline reads {FORMAT}: use the version that wrote it."

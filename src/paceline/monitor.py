@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,6 +13,7 @@ from paceline import processes
 from paceline.cards import Cards, Gpu
 from paceline.cgroups import Throttling, cpu_groups, throttling
 from paceline.cores import Core, core_counters
+from paceline.plain_files import lines_of
 from paceline.processes import GONE
 
 PERIOD_SECONDS = 0.5
@@ -56,6 +57,9 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
         place = self.place(number)
         assert place is not None  # noqa: S101 - whoever asks has looked
         return self.cores[place]
+
+
+DECODER = msgspec.json.Decoder(Sample)
 
 
 class Monitor:
@@ -143,8 +147,10 @@ def _frequencies() -> list[float]:
 
 def read_samples(folder: Path) -> list[Sample]:
     """All samples of a run; the last may be half written if Paceline was killed."""
-    path = folder / FILE
-    if not path.exists():
-        return []
-    with path.open("rb") as file:  # line by line: of a file of empty ones, the first is refused
-        return [msgspec.json.decode(line, type=Sample) for line in file if line.endswith(b"\n")]
+    return list(stream_samples(folder))
+
+
+def stream_samples(folder: Path) -> Iterator[Sample]:
+    """Likewise one by one: of a file of empty lines, the first is refused."""
+    for line in lines_of(folder / FILE):
+        yield DECODER.decode(line)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from paceline import failure_messages
 from paceline.events import EventFile, Failed, Finished
 from paceline.launchers import KilledRank, killed_rank
+from paceline.plain_files import NoPlainFileError, open_plain
 from paceline.processes import still_there
 from paceline.worker import Ending
 
@@ -135,10 +136,13 @@ def end_of_log(log: Path) -> str:
 
 
 def _last_bytes(log: Path) -> str:
-    """It may be too long to be read as a whole."""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - LOG_END_BYTES))
-        return file.read(LOG_END_BYTES).decode(errors="replace")
+    """It may be too long to be read as a whole; and the run may have put something else into its place."""
+    try:
+        with open_plain(log) as file:
+            file.seek(max(0, file.seek(0, 2) - LOG_END_BYTES))
+            return file.read(LOG_END_BYTES).decode(errors="replace")
+    except NoPlainFileError as error:
+        return f"({error})"
 
 
 def printable(text: str) -> str:

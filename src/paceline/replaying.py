@@ -26,8 +26,9 @@ from paceline.indexing import read_run
 from paceline.machine import Machine, this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.outcome import printable
+from paceline.plain_files import read_plain
 from paceline.plan import Plan, Run, make_job, reason_to_skip
-from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RunRecord
+from paceline.records import OUTCOME_FILE, PLAN_FOLDER, UNREADABLE, RunRecord
 from paceline.replay_results import Replay, set_side_by_side
 from paceline.runner import Tools, recorded, run_folder, train
 from paceline.shares import MEASURED
@@ -70,7 +71,9 @@ class Original:
     def job(self) -> Job:
         """What its worker was told; made anew from its cell where the record is too old to tell all of it."""
         try:
-            return Job.read(self.folder)
+            return Job.from_json(json.loads(read_plain(self.folder / JOB_FILE)))
+        except FileNotFoundError:
+            raise UserError(f"Run {self.record.id} has no {JOB_FILE}, so it cannot be replayed.") from None
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             return self.made_anew(TRAINING_SECONDS)
 
@@ -190,10 +193,10 @@ def timeout_of(store: Store, record: RunRecord) -> float:
     """That of its plan, if one is known and tells one that a run can have."""
     usual = COMMAND_SECONDS if record.cell.command else TRAINING_SECONDS
     for row in store.query(PLAN_OF_RUN, record.key, record.id):
-        content = (store.folder / PLAN_FOLDER / f"{row['plan_id']}.json").read_bytes()
         try:
+            content = read_plain(store.folder / PLAN_FOLDER / f"{row['plan_id']}.json")
             found = msgspec.json.decode(content, type=Limited).settings.timeout
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             return usual
         return found if found is not None and 0 < found <= LONGEST_SECONDS else usual
     return usual

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import msgspec
 
 from paceline.machine import Machine
+from paceline.plain_files import read_plain
 from paceline.records import RunRecord
 from paceline.timing.command import CommandCode, ExternalCommand
-from paceline_worker.protocol import Job
+from paceline_worker.protocol import JOB_FILE, Job
 
 OWN_VARIABLES = (  # other in every run, or a place on the disk
     *("PACELINE_RUN", "MASTER_PORT", "PYTHONPATH", "PATH", "HOME", "USER", "TMPDIR"),
@@ -77,7 +79,7 @@ def setup_of(record: RunRecord, folder: Path) -> Setup:
 
 def _job_setup(folder: Path) -> JobSetup | None:
     try:
-        job = Job.read(folder)
+        job = Job.from_json(json.loads(read_plain(folder / JOB_FILE)))
         return JobSetup(
             network=_hash((job.graph, job.classes)),
             pipeline=_hash(job.pipeline),

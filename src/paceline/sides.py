@@ -14,6 +14,7 @@ import msgspec
 
 from paceline.cell import Cell
 from paceline.errors import UserError
+from paceline.index_damage import blaming_the_index
 from paceline.outcome import cause_of
 from paceline.setups import Setup
 from paceline.store import Store
@@ -102,11 +103,12 @@ def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Si
         raise UserError(f"There are no results at {folder}.")
     cells: dict[Cell, CellRuns] = {}
     store = Store(folder)
-    for row in filter(accept, store.query(RUNS)):
-        _add(cells, row, named if by_name else comparable)
-    if not cells:
-        raise UserError(f"No results match {text!r} in {folder}.")
-    return Side(text, metric, cells, _setups(store, cells.values()), by_name)
+    with blaming_the_index(store):
+        for row in filter(accept, store.query(RUNS)):
+            _add(cells, row, named if by_name else comparable)
+        if not cells:
+            raise UserError(f"No results match {text!r} in {folder}.")
+        return Side(text, metric, cells, _setups(store, cells.values()), by_name)
 
 
 def _setups(store: Store, cells: Iterable[CellRuns]) -> dict[str, Setup]:

@@ -4,36 +4,43 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 import sqlite3
 import time
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from paceline.errors import UserError
+from paceline.index_file import BUSY_SECONDS, INDEX_FILE, IndexFile, commit, is_current
 from paceline.indexing import insert_plan, insert_run
-from paceline.outcome import Outcome
+from paceline.outcome import Outcome, one_line, shortened
+from paceline.plain_files import RECORD_BYTES, read_plain
 from paceline.plan import Plan, Run
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord, cell_id
-from paceline.whole_files import write_json
+from paceline.whole_files import write_bytes, write_json
 from paceline_worker.protocol import JOB_FILE, Job
 
-INDEX_FILE = "index.sqlite"
-BUSY_SECONDS = 30.0  # how long SQLite waits for a lock, before a transaction and at its end
-COMMIT_TRIES = 10  # each as long; what was measured for hours must not be lost to somebody who reads for minutes
+TRIES = 5  # to find an index of this version: another version that is at work makes its own again and again
+PATH_LETTERS = 200  # of a path that is named in a message
+DAMAGED = "`paceline index` makes it anew from the run folders"
+OUTSIDE = ("BUSY", "LOCKED", "CANTOPEN", "READONLY", "FULL", "IOERR", "PERM", "AUTH", "NOLFS")  # not the file's fault
+# What code stumbles over in a record or an index that Paceline has not written so.
+ODD = (
+    *(ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    *(sqlite3.Error, msgspec.MsgspecError, RecursionError),
+)
 
 
 @dataclass(frozen=True)
 class Store:
     folder: Path
     read_only: bool = False  # an index that is missing or old is an error then, and not made anew
+    busy_seconds: float = BUSY_SECONDS  # how long a lock is waited for
 
     def create_run(self, record: RunRecord, job: Job | None = None) -> Path:
         """A fresh folder with the job, if it is one for a worker, and all that is known before the run."""
@@ -64,9 +71,12 @@ class Store:
             older_runs=older_runs,
         )
         path = self.folder / PLAN_FOLDER / f"{record.id}.json"
+        content = msgspec.json.format(msgspec.json.encode(record))
+        if len(content) > RECORD_BYTES:
+            raise UserError(f"A plan of {len(plan.cells):,} cells is too large to be kept; measure it in parts.")
         with self.transaction() as index:
             path.parent.mkdir(exist_ok=True)
-            write_json(path, record)
+            write_bytes(path, content)
             insert_plan(index, record)
         return record.id
 
@@ -91,129 +101,115 @@ class Store:
 
     def find_run(self, text: str) -> Path:
         """The folder of the one run whose id begins or ends so."""
-        folders = sorted((self.folder / RUN_FOLDER).glob("*"))
+        with self._explained():
+            folders = self._run_folders()
         found = [
             path for path in folders if path.name == text or path.name.startswith(text) or path.name.endswith(text)
         ]
         if len(found) != 1:
             newest = ", ".join(path.name for path in folders[-3:]) or "none"
             problem = "No run is" if not found else f"{len(found)} runs are"
-            raise UserError(f"{problem} named {text!r}; the newest are {newest}.")
+            raise UserError(f"{problem} named {shortened(text, 80)!r}; the newest are {newest}.")
         return found[0]
+
+    def _run_folders(self) -> list[Path]:
+        """Of all runs, the oldest first; what only leads to a folder elsewhere is not part of a store."""
+        parent = self.folder / RUN_FOLDER
+        with contextlib.suppress(FileNotFoundError), os.scandir(parent) as entries:
+            found = sorted((entry.name, entry.is_symlink()) for entry in entries if entry.is_dir())
+            for name, is_link in found:
+                if is_link:
+                    raise UserError(f"{parent / name} is a link, not a folder of this store; put the run itself there.")
+            return [parent / name for name, _ in found]
+        return []
 
     def query(self, sql: str, *values: Any, **named: Any) -> list[sqlite3.Row]:
         """Rows of the index, for values in order or by name; none where nothing was stored yet."""
-        path = self.folder / INDEX_FILE
-        if not path.exists() and not (self.folder / RUN_FOLDER).exists():
-            return []
-        if path.exists():
-            with self._explained(), _reading(path) as index:
-                if _is_current(index):
-                    return index.execute(sql, named or values).fetchall()
+        with self._explained():
+            self.check_place()
+            there = self.index.exists()
+            if not there and not (self.folder / RUN_FOLDER).exists():
+                return []
+            if there:
+                with self.index.reading() as index:
+                    if is_current(index):
+                        return index.execute(sql, named or values).fetchall()
         if self.read_only:
-            raise UserError(f"{path} is missing or of another version; `paceline index` makes it anew.")
+            raise UserError(f"{self.index.path} is missing or of another version; `paceline index` makes it anew.")
         with self.transaction() as index:
             return index.execute(sql, named or values).fetchall()
 
     def rebuild(self) -> int:
         """Make the index anew from the folders; how many runs it holds."""
-        if not self.folder.exists():
-            raise UserError(f"There is no store at {self.folder}.")
-        (self.folder / INDEX_FILE).unlink(missing_ok=True)
-        with self.transaction() as index:
-            return int(index.execute("SELECT COUNT(*) FROM run").fetchone()[0])
+        with self._explained():
+            self.check_place()
+            if not self.folder.exists():
+                raise UserError(f"There is no store at {self._named}.")
+            if self.index.path.is_dir() and not self.index.path.is_symlink():
+                self.index.exists()  # which says what is wrong
+            self.index.make(self.filling(), if_needed=False)
+            return int(self.query("SELECT COUNT(*) FROM run")[0][0])
+
+    def check_place(self) -> None:
+        """That it is a folder, if there is anything."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UserError(f"Cannot use the store {self._named}: it is no folder; --store names another.")
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The index in one transaction that may write, filled first if it is new or of another version."""
-        path = self.folder / INDEX_FILE
+        """The index in one transaction that may write; one that is new or of another version is made first."""
         with self._explained():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with _connected(str(path)) as index:
-                index.execute("BEGIN IMMEDIATE")
-                if not _is_current(index):
-                    self._fill(index)
-                yield index
-                _commit(index)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for _ in range(TRIES):
+                if self.index.exists():
+                    with self.index.writing() as index:
+                        if is_current(index):
+                            yield index
+                            commit(index)
+                            return
+                self.index.make(self.filling(), if_needed=True)
+        raise UserError(f"Another version of Paceline keeps {self.index.path} in its own form; end it first.")
+
+    def filling(self) -> Callable[[sqlite3.Connection], None]:
+        """What puts plans and runs into an index, and when it is called again those that have come meanwhile."""
+        known: set[Path] = set()
+
+        def fill(index: sqlite3.Connection) -> None:
+            for path in sorted(set((self.folder / PLAN_FOLDER).glob("*.json")) - known):
+                with _naming(path):
+                    insert_plan(index, msgspec.json.decode(read_plain(path), type=PlanRecord))
+                known.add(path)
+            for folder in self._run_folders():
+                if folder not in known and (folder / OUTCOME_FILE).exists():
+                    with _naming(folder):
+                        insert_run(index, folder)
+                    known.add(folder)
+
+        return fill
+
+    @property
+    def index(self) -> IndexFile:
+        return IndexFile(self.folder / INDEX_FILE, self.busy_seconds)
+
+    @property
+    def _named(self) -> str:
+        return shortened(str(self.folder), PATH_LETTERS)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
         """What is wrong with the file or the folder is told to the user."""
-        path = self.folder / INDEX_FILE
         try:
             yield
+        except UserError:
+            raise
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
             raise  # a bug of ours, not a broken file
-        except sqlite3.DatabaseError as error:
-            damaged = error.sqlite_errorname in ("SQLITE_NOTADB", "SQLITE_CORRUPT")
-            cure = "`paceline index` makes it anew from the run folders" if damaged else "--store names another place"
-            raise UserError(f"Cannot use {path}: {error}; {cure}.") from None
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_")
+            cure = "--store names another place" if name.startswith(OUTSIDE) else DAMAGED
+            raise UserError(f"Cannot use {self.index.path}: {one_line(str(error))}; {cure}.") from None
         except OSError as error:
-            raise UserError(f"Cannot use the store {self.folder}: {error.strerror}; --store names another.") from None
-
-    def _fill(self, index: sqlite3.Connection) -> None:
-        names = [
-            row[0]
-            for row in index.execute("SELECT type || ' ' || name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
-        ]
-        for name in sorted(names, reverse=True):  # views before tables before indexes
-            index.execute(f"DROP {name}" if not name.startswith("index") else f"DROP INDEX IF EXISTS {name.split()[1]}")
-        for statement in _schema().split(";\n"):
-            index.execute(statement)
-        for path in sorted((self.folder / PLAN_FOLDER).glob("*.json")):
-            with _naming(path):
-                insert_plan(index, msgspec.json.decode(path.read_bytes(), type=PlanRecord))
-        for path in sorted((self.folder / RUN_FOLDER).glob(f"*/{OUTCOME_FILE}")):
-            with _naming(path.parent):
-                insert_run(index, path.parent)
-        index.execute(f"PRAGMA user_version = {_version()}")
-
-
-@contextlib.contextmanager
-def _connected(name: str, *, uri: bool = False) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(sqlite3.connect(name, timeout=BUSY_SECONDS, isolation_level=None, uri=uri)) as index:
-        index.row_factory = sqlite3.Row
-        yield index
-
-
-def _commit(index: sqlite3.Connection) -> None:
-    """Waits for queries under way; new ones wait for it meanwhile, and a transaction that was refused is kept."""
-    for left in reversed(range(COMMIT_TRIES)):
-        try:
-            index.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY" or not left:
-                raise
-        else:
-            return
-
-
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """The index without the right to write: who stores a run waits at most for the query under way."""
-    with _connected(f"{path.absolute().as_uri()}?mode=ro", uri=True) as index:
-        try:
-            _is_current(index)
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK":
-                raise
-            with _connected(str(path)) as writer:
-                _is_current(writer)  # who was writing was killed; the first to look with a right to write undoes it
-        yield index
-
-
-def _is_current(index: sqlite3.Connection) -> bool:
-    return bool(index.execute("PRAGMA user_version").fetchone()[0] == _version())
-
-
-def _version() -> int:
-    """The text of the schema is its version."""
-    return zlib.crc32(_schema().encode()) >> 1
-
-
-@cache  # as it was when this process began, even if Paceline is upgraded while it runs
-def _schema() -> str:
-    return (files("paceline") / "schema.sql").read_text(encoding="utf-8")
+            raise UserError(f"Cannot use the store {self._named}: {error.strerror}; --store names another.") from None
 
 
 @contextlib.contextmanager
@@ -221,8 +217,10 @@ def _naming(path: Path) -> Iterator[None]:
     """A damaged record is named, not passed over: it may be somebody's result."""
     try:
         yield
-    except (OSError, msgspec.DecodeError) as error:
-        raise UserError(f"{path} is damaged: {error}; repair it or move it out of the store.") from None
+    except (OSError, *ODD) as error:
+        told = isinstance(error, OSError | msgspec.MsgspecError)
+        what = one_line(str(error) if told else f"{type(error).__name__}: {error}")
+        raise UserError(f"{path} is damaged: {what}; repair it or move it out of the store.") from None
 
 
 def new_id() -> str:

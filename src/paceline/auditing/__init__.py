@@ -10,6 +10,7 @@ from paceline.auditing import published, reading, store
 from paceline.auditing.rows import Finding
 from paceline.auditing.rules import examine
 from paceline.errors import UserError
+from paceline.index_damage import blaming_the_index
 from paceline.published import all_benchmarks
 from paceline.records import PLAN_FOLDER, RUN_FOLDER
 from paceline.store import Store
@@ -42,7 +43,8 @@ def _verdicts(what: str) -> list[Finding | None]:
         return examine(reading.read(path))
     if not (path / RUN_FOLDER).is_dir() and not (path / PLAN_FOLDER).is_dir():
         raise UserError(f"{what} is no store: it has neither {RUN_FOLDER} nor {PLAN_FOLDER}.")
-    return store.examine(Store(path))
+    with blaming_the_index(Store(path)):
+        return store.examine(Store(path))
 
 
 def _summed_up(source: str, verdicts: list[Finding | None]) -> Audit:

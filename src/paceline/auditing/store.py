@@ -11,10 +11,11 @@ import msgspec
 
 from paceline.auditing.rows import Finding
 from paceline.errors import UserError
-from paceline.events import Block, EventFile
+from paceline.events import Block, event_files
 from paceline.metrics import Row, table_rows
 from paceline.outcome import Outcome
-from paceline.records import OUTCOME_FILE, RUN_FOLDER
+from paceline.plain_files import read_plain
+from paceline.records import OUTCOME_FILE, RUN_FOLDER, UNREADABLE
 from paceline.store import Store
 from paceline.workloads import all_workloads
 
@@ -52,19 +53,17 @@ def speed(row: Row, rows: list[Row], store: Store) -> Texts:
 def _ended_well(folder: Path) -> bool:
     path = folder / OUTCOME_FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Outcome).status == "ok"
+        return msgspec.json.decode(read_plain(path), type=Outcome).status == "ok"
     except FileNotFoundError:
         return False
-    except (OSError, msgspec.DecodeError) as error:
+    except UNREADABLE as error:
         raise UserError(f"{path} cannot be read: {error}; repair it or move its folder out of the store.") from None
 
 
 def _trained(folder: Path) -> tuple[int, float]:
     """Images of all ranks, and the seconds of the slowest in each block."""
     ranks = []
-    for path in folder.glob("events-*.jsonl"):
-        file = EventFile(path)
-        file.read_on()
+    for file in event_files(folder).values():
         ranks.append([each for each in file.events if isinstance(each, Block) and each.phase == "train"])
     images = sum(block.images for blocks in ranks for block in blocks)
     steps = zip_longest(*ranks)

@@ -34,6 +34,7 @@ MOMENT = (1980, 1, 1, 0, 0, 0)  # the same for all: equal content makes equal by
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, ValueError)
 END, END_64, LOCATOR_64 = b"PK\5\6", b"PK\6\6", b"PK\6\7"  # what a zip's list of members ends with
 ENCRYPTED = 1  # of a member's flags
+ENTRY_BYTES = 1000  # of the list for each file: a name, a size, a checksum, and what stands between them
 Members = dict[str, zipfile.ZipInfo]
 
 
@@ -123,9 +124,9 @@ WRONG: dict[str, Callable[[zipfile.ZipInfo], bool]] = {
 def _list(archive: zipfile.ZipFile, members: Members) -> bytes:
     if MANIFEST_FILE not in members:
         raise BundleError(f"it has no {MANIFEST_FILE}, so it was not written by `paceline export`")
-    size = members[MANIFEST_FILE].file_size
-    if size > MANIFEST_BYTES:
-        raise BundleError(f"its {MANIFEST_FILE} has {size:,} bytes, more than the {MANIFEST_BYTES:,} of a bundle")
+    size, most = members[MANIFEST_FILE].file_size, min(MANIFEST_BYTES, ENTRY_BYTES * (len(members) + 1))
+    if size > most:
+        raise BundleError(f"its {MANIFEST_FILE} has {size:,} bytes, more than the {most:,} of a bundle")
     with archive.open(members[MANIFEST_FILE]) as source:
         content = source.read(size + 1)  # a bare read() inflates all that is packed before it looks at the size
     if len(content) != size:

@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 
 from paceline.bundles.manifest import BundleError, decode, decode_versioned
+from paceline.bundles.measurements import EventCheck, check_samples
 from paceline.cell import Cell
 from paceline.devices import DeviceSet, parse_devices
 from paceline.errors import UserError
-from paceline.events import EventFile
 from paceline.metrics import table_rows
 from paceline.monitor import FILE as MONITOR_FILE
-from paceline.monitor import read_samples
 from paceline.outcome import Outcome
+from paceline.plain_files import read_plain
 from paceline.records import FORMAT, OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord
 from paceline.report.render import text
 from paceline.store import Store
@@ -111,9 +111,10 @@ def _check_id(name: str, where: str) -> None:
 
 
 def _content(folder: Path, file: str) -> bytes:
-    if not (folder / file).is_file():
-        raise BundleError(f"run {folder.name} has no {file}")
-    return (folder / file).read_bytes()
+    try:
+        return read_plain(folder / file)
+    except FileNotFoundError:
+        raise BundleError(f"run {folder.name} has no {file}") from None
 
 
 def _check_texts(record: msgspec.Struct, where: str) -> None:
@@ -165,15 +166,7 @@ def _check_training(run: RunRecord, outcome: Outcome, folder: Path) -> None:
     cells = (cell.framework, cell.device_set.devices, cell.update, cell.data, cell.precision, cell.steps, cell.warmup)
     if told != (*cells, seed) or sum(job.shares) != cell.batch_size:
         raise BundleError(f"run {folder.name} had another job than its cell says")
-    files = [EventFile(path) for path in folder.glob("events-*.jsonl")]
-    if len(files) > cell.device_set.count:
-        raise BundleError(f"run {folder.name} has events of {len(files)} ranks, but {cell.devices} has fewer devices")
-    for file in files:
-        file.read_on()
-        if outcome.status == "ok" and file.rubbish:
-            raise BundleError(f"{folder.name}/{file.path.name} has a line that is no event: {file.rubbish[0][:60]!r}")
-    if outcome.status == "ok" and not files:
-        raise BundleError(f"run {folder.name} is ok, but has no events")
+    EventCheck(folder.name, cell, ok=outcome.status == "ok").all_ranks(folder)
 
 
 def _check_command(run: RunRecord, outcome: Outcome, folder: Path) -> None:
@@ -183,12 +176,12 @@ def _check_command(run: RunRecord, outcome: Outcome, folder: Path) -> None:
         if run.cell.command and len(found) != len(run.cell.command.metrics):
             raise BundleError(f"{folder.name}/{USAGE_FILE} has other metrics than its command")
     if report.exists():
-        decode(report.read_bytes(), Report, f"{folder.name}/{REPORT_FILE}")
+        decode(read_plain(report), Report, f"{folder.name}/{REPORT_FILE}")
 
 
 def _check_samples(folder: Path) -> None:
     try:
-        read_samples(folder)
+        check_samples(folder)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BundleError(f"{folder.name}/{MONITOR_FILE}: {str(error).replace('`', '')}") from None
 
@@ -242,7 +235,11 @@ def check_agreement(plans: Iterable[PlanRecord], runs: Iterable[RunRecord]) -> N
 
 def rehearse(folder: Path) -> None:
     """Index and show everything in a place of its own: what cannot be shown would spoil every table of the store."""
+    store = Store(folder)
     with refusing_unfit("its results cannot be shown"):
-        store = Store(folder)
-        store.rebuild()
-        text(table_rows(store, {}, everything=True), width=120)
+        try:
+            store.rebuild()
+            text(table_rows(store, {}, everything=True), width=120)
+        except UserError as error:
+            reason = str(error).replace(f"{folder}/", "")  # a place that is gone when somebody reads this
+            raise BundleError(f"its results cannot be shown: {reason}") from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import filecmp
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -30,12 +32,14 @@ from paceline.errors import UserError
 from paceline.indexing import insert_plan, insert_run
 from paceline.machine import Machine, this_machine
 from paceline.outcome import one_line
-from paceline.records import PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord, cell_id
+from paceline.plain_files import is_own_folder, is_plain, open_plain, read_plain
+from paceline.records import PLAN_FOLDER, RUN_FOLDER, UNREADABLE, PlanRecord, RunRecord, cell_id
 from paceline.store import Store, new_id
 from paceline.verify import Verdict
 
 SCRATCH = "importing-"
 LOCK_FILE = "lock"
+BEGINNING_SECONDS = 60.0  # after which a place without a lock is nobody's: it is locked at once
 IMPORT_FOLDER = "imported"  # what came from elsewhere, and when
 RUNS_AT_ONCE = 50  # are indexed: a measurement that ends meanwhile must not wait long to be stored
 SAME_KEYS = "SELECT id, key, machine, cell, repeat FROM run WHERE key IN (SELECT value FROM json_each(?))"
@@ -113,7 +117,7 @@ def _scratch(folder: Path) -> Iterator[Path]:
     except OSError as error:
         raise UserError(f"Cannot write {folder}: {error.strerror}; --store names another place.") from None
     try:
-        with (scratch / LOCK_FILE).open("w") as lock:
+        with (scratch / LOCK_FILE).open("x") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield scratch
     finally:
@@ -125,10 +129,14 @@ def _scratch(folder: Path) -> Iterator[Path]:
 
 def _sweep(folder: Path) -> None:
     """Remove what an import left behind that was killed; one that goes on holds its lock."""
-    for left in folder.glob(f"{SCRATCH}*"):
-        with contextlib.suppress(OSError), (left / LOCK_FILE).open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left, ignore_errors=True)
+    for left in filter(is_own_folder, folder.glob(f"{SCRATCH}*")):
+        with contextlib.suppress(OSError):
+            if os.path.lexists(left / LOCK_FILE):
+                with open_plain(left / LOCK_FILE) as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left, ignore_errors=True)
+            elif time.time() - left.stat().st_mtime > BEGINNING_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _checked(path: Path, scratch: Path) -> Bundle:
@@ -170,7 +178,7 @@ def _has_plan(store: Store, scratch: Path, plan_id: str) -> bool:
 
 
 def _check_same(here: Path, given: Path, what: str) -> None:
-    if not here.is_file() or here.read_bytes() != given.read_bytes():
+    if not is_plain(here) or not filecmp.cmp(here, given, shallow=False):
         raise BundleError(f"{what} is here already, with another {given.name}")
 
 
@@ -254,5 +262,17 @@ def _index(store: Store, bundle: Bundle) -> None:
 
 def came_from_elsewhere(store: Store, run_id: str) -> bool:
     """Whether a run was imported here."""
-    notes = (store.folder / IMPORT_FOLDER).glob("*.json")
-    return any(run_id in msgspec.json.decode(note.read_bytes(), type=ImportRecord).runs for note in notes)
+    return run_id in imported_runs(store)
+
+
+def imported_runs(store: Store) -> set[str]:
+    """All that came from elsewhere."""
+    return {run for note in sorted((store.folder / IMPORT_FOLDER).glob("*.json")) for run in _note(note).runs}
+
+
+def _note(path: Path) -> ImportRecord:
+    try:
+        return msgspec.json.decode(read_plain(path), type=ImportRecord)
+    except UNREADABLE as error:
+        what = f"{path}, which tells what was imported, is damaged: {one_line(str(error))}"
+        raise UserError(f"{what}; move it away if you trust the results here.") from None

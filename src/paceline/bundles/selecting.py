@@ -15,6 +15,7 @@ from paceline import certificates
 from paceline.bundles.checking import concerns
 from paceline.errors import UserError
 from paceline.measured import shown_plan
+from paceline.plain_files import read_plain
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord
 from paceline.store import Store
 from paceline.verify import Verdict
@@ -60,7 +61,7 @@ def select(store: Store, choice: Choice) -> Selection:
 
 def _all(store: Store) -> Selection:
     folders = sorted(path.parent for path in (store.folder / RUN_FOLDER).glob(f"*/{OUTCOME_FILE}"))
-    plans = {path.stem: path.read_bytes() for path in (store.folder / PLAN_FOLDER).glob("*.json")}
+    plans = {path.stem: read_plain(path) for path in (store.folder / PLAN_FOLDER).glob("*.json")}
     return Selection(tuple(folders), plans)
 
 
@@ -87,7 +88,7 @@ def _whole_plan(store: Store, plan_id: str) -> Selection:
     """A plan as it is, skipped cells included, with every run of its table."""
     ids = [row["run_id"] for row in store.query(RUNS_OF_PLAN, plan_id)]
     folders = tuple(store.folder / RUN_FOLDER / run_id for run_id in ids)
-    return Selection(folders, {plan_id: _plan_path(store, plan_id).read_bytes()})
+    return Selection(folders, {plan_id: read_plain(_plan_path(store, plan_id))})
 
 
 def _chosen_runs(store: Store, folders: Sequence[Path]) -> Selection:
@@ -98,7 +99,7 @@ def _chosen_runs(store: Store, folders: Sequence[Path]) -> Selection:
     keys: dict[str, set[str]] = {}
     for row in store.query(REFERRING, json.dumps([folder.name for folder in folders])):
         keys.setdefault(row["plan_id"], set()).add(row["key"])
-    plans = [_cut(_plan_path(store, plan_id).read_bytes(), wanted) for plan_id, wanted in keys.items()]
+    plans = [_cut(read_plain(_plan_path(store, plan_id)), wanted) for plan_id, wanted in keys.items()]
     return Selection(tuple(sorted(set(folders))), dict(plans))
 
 

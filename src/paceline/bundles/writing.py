@@ -29,6 +29,7 @@ from paceline.bundles.manifest import (
 from paceline.bundles.selecting import Choice, Selection, proofs, select
 from paceline.errors import UserError
 from paceline.machine import Machine
+from paceline.plain_files import is_own_folder, is_plain, read_plain
 from paceline.records import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, SECRET, PlanRecord, RunRecord
 from paceline.secrecy import doubtful_names
 from paceline.store import Store
@@ -77,6 +78,8 @@ def _words(runs: Iterable[RunRecord], plans: Iterable[PlanRecord]) -> list[str]:
 
 def _checked(selection: Selection) -> tuple[list[RunRecord], list[PlanRecord]]:
     """What `import` would refuse is refused here, where it can be put right."""
+    for folder in selection.runs:
+        _check_sizes(folder)
     try:
         with refusing_unfit("its records cannot be read"):
             _check_names(selection)
@@ -111,21 +114,25 @@ def _files(selection: Selection, proven: Mapping[str, bytes]) -> Iterator[tuple[
     for plan_id, content in sorted(selection.plans.items()):
         yield _plan_name(plan_id), content
     for folder in sorted(selection.runs):
-        names = {f"{RUN_FOLDER}/{folder.name}/{path.name}": path for path in folder.iterdir()}
-        for name, path in sorted(names.items()):
-            if (
-                NAME.fullmatch(name) and path.is_file() and not path.is_symlink()
-            ):  # a framework may have left files of its own
-                yield name, _content(path)
+        for name, path in _of_run(folder):
+            yield name, read_plain(path, most_bytes(path.name))
     for name, content in sorted(proven.items()):
         yield f"{certificates.FOLDER}/{name}.json", content
 
 
-def _content(path: Path) -> bytes:
-    size, most = path.stat().st_size, most_bytes(path.name)
-    if size > most:
-        raise UserError(f"{path} has {size:,} bytes, more than the {most:,} that a bundle takes of such a file.")
-    return path.read_bytes()
+def _of_run(folder: Path) -> list[tuple[str, Path]]:
+    """Names in the bundle; a framework may have left files of its own, which are not taken."""
+    names = {
+        f"{RUN_FOLDER}/{folder.name}/{path.name}": path for path in (folder.iterdir() if is_own_folder(folder) else ())
+    }
+    return [(name, path) for name, path in sorted(names.items()) if NAME.fullmatch(name) and is_plain(path)]
+
+
+def _check_sizes(folder: Path) -> None:
+    for _, path in _of_run(folder):
+        size, most = path.stat().st_size, most_bytes(path.name)
+        if size > most:
+            raise UserError(f"{path} has {size:,} bytes, more than the {most:,} that a bundle takes of such a file.")
 
 
 def _write(path: Path, files: Iterator[tuple[str, bytes]]) -> bytes:

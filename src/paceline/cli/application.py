@@ -12,6 +12,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter, Token
 
 from paceline.errors import UserError
+from paceline.home import default_store
 
 app = App(
     name="paceline",
@@ -28,16 +29,31 @@ HOPELESS = {
     errno.EPERM,
     errno.EFBIG,
 }  # the user's disk, not our bug
+UNUSABLE = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}  # what a path was mistaken for
+VALUE_LETTERS = 80  # of a path that is no use
 
 
-def absolute(_: object, tokens: Sequence[Token]) -> Path:
-    """Workers run in folders of their own, from which a relative path would lead elsewhere."""
-    return Path(tokens[0].value).absolute()
+def store_folder(_: object, tokens: Sequence[Token]) -> Path:
+    """Absolute, since workers run in folders of their own, from which a relative path would lead elsewhere."""
+    text = tokens[0].value
+    if not text.strip():
+        raise UserError("--store is empty; name the folder where results are kept.")
+    path, why = Path(text).absolute(), "it is no folder"
+    try:
+        if path.is_dir() or not path.exists():
+            return path
+    except OSError as error:
+        why = str(error.strerror)
+    raise UserError(f"Cannot use the store {_cut(text)}: {why}; --store names another.")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= VALUE_LETTERS else f"{text[: VALUE_LETTERS - 1]}…"
 
 
 StoreFlag = Annotated[
     Path | None,
-    Parameter(converter=absolute, help="Where results are kept; default: in the user's data directory."),
+    Parameter(converter=store_folder, help="Where results are kept; default: in the user's data directory."),
 ]
 WaitFlag = Annotated[
     bool, Parameter(negative=(), help="Wait for another measurement on this machine to end, instead of giving up.")
@@ -51,7 +67,7 @@ MachineFlag = Annotated[
 def main() -> None:
     """Run a command; a user's mistake is one line."""
     try:
-        code = app(exit_on_error=False, print_error=False) or 0
+        code = _carry_out() or 0
         sys.stdout.flush()
         sys.exit(code)
     except (UserError, CycloptsError) as error:
@@ -60,6 +76,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
+        if error.errno in UNUSABLE:
+            complain(f"Cannot use {_cut(str(error.filename))}: {error.strerror}; name another place.")
         if error.errno not in HOPELESS:
             raise
         complain(f"Cannot write {error.filename or 'to the disk'}: {error.strerror}; nothing half written was kept.")
@@ -67,6 +85,22 @@ def main() -> None:
         kept = "finished runs are kept, the same command goes on from here (with --again from the start)"
         print(f"paceline: interrupted; {kept}", file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
+
+
+def _carry_out() -> int | None:
+    """The command; what it has stumbled over may be a damaged index."""
+    try:
+        code: int | None = app(sys.argv[1:], exit_on_error=False, print_error=False)
+    except (UserError, CycloptsError, OSError):
+        raise
+    except Exception:
+        from paceline.index_damage import blaming_the_index
+        from paceline.store import Store
+
+        _, bound, _ = app.parse_args(sys.argv[1:], exit_on_error=False, print_error=False)
+        with blaming_the_index(Store(bound.arguments.get("store") or default_store())):
+            raise
+    return code
 
 
 def complain(line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import msgspec
 
 from paceline import resources
 from paceline.monitor import Sample, read_samples
+from paceline.plain_files import read_plain
 from paceline.records import RunRecord
 from paceline.timing.metrics import values_of
 from paceline.timing.process import RANK, Report
@@ -50,9 +52,9 @@ def usage_of(
 def insert_usage(index: sqlite3.Connection, run: RunRecord, folder: Path) -> None:
     """The rows of one run; none where it was ended before it could tell."""
     path = folder / FILE
-    if not path.exists() or run.cell.command is None:
+    if not os.path.lexists(path) or run.cell.command is None:
         return
-    usage, samples = msgspec.json.decode(path.read_bytes(), type=CommandUsage), read_samples(folder)
+    usage, samples = msgspec.json.decode(read_plain(path), type=CommandUsage), read_samples(folder)
     index.execute(
         "INSERT INTO command VALUES (?, ?, ?, ?, ?, ?, ?)",
         (

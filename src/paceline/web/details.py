@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import msgspec
 
 from paceline.outcome import cause_of, shortened
+from paceline.plain_files import open_plain, read_plain
 from paceline.records import RUN_FILE, RUN_FOLDER, SECRET, UNREADABLE
 from paceline.store import Store
 from paceline.timing.command import CommandCode
@@ -106,7 +106,7 @@ class _Shared:
 
     def setup(self, folder: str, run: str, machine: str) -> int | None:
         try:
-            record = _DECODER.decode(Path(f"{folder}/{RUN_FILE}").read_bytes())
+            record = _DECODER.decode(read_plain(f"{folder}/{RUN_FILE}"))
         except UNREADABLE:
             return None
         variables = {name: _told(name, value) for name, value in record.environment.items()}
@@ -151,9 +151,7 @@ def of_runs(store: Store, ids: Sequence[str]) -> Runs:
             status=row["status"],
             cause=shown(cause_of(row["kind"], row["phase"], row["message"])) if failed else "",
             blocks=blocks.get(row["id"], {}),
-            log=_last_lines(row["log_end"] or "", FAILED_LOG_LINES)
-            if failed
-            else _end_of_log(Path(f"{folder}/{LOG_FILE}")),
+            log=_last_lines(row["log_end"] or "", FAILED_LOG_LINES) if failed else _end_of_log(f"{folder}/{LOG_FILE}"),
         )
         runs.append(detail)
     return Runs(runs, list(shared.setups), ["\n".join(map(shown, text.split("\n"))) for text in shared.texts])
@@ -168,10 +166,10 @@ def _blocks(store: Store, chosen: str) -> dict[str, dict[str, Blocks]]:
     return found
 
 
-def _end_of_log(log: Path) -> str:
+def _end_of_log(log: str) -> str:
     """Of a run that went well nobody wants more."""
     try:
-        with log.open("rb") as file:
+        with open_plain(log) as file:
             file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))
             return _last_lines(file.read(TAIL_BYTES).decode(errors="replace"), LOG_LINES)
     except OSError:

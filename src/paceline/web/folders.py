@@ -15,6 +15,7 @@ from paceline.events import AnyEvent, Block, EventFile, event_paths
 from paceline.indexing import read_run
 from paceline.monitor import FILE as MONITOR_FILE
 from paceline.outcome import printable
+from paceline.plain_files import is_own_folder, open_plain
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, UNREADABLE, RunRecord
 from paceline.store import Store
 from paceline_worker.protocol import LEASE_FILE
@@ -43,8 +44,8 @@ class OpenRun:
         return printable(cell_name(self.cell))
 
     def read_on(self) -> None:
-        for rank, path in event_paths(self.folder).items():
-            with contextlib.suppress(OSError):  # a run that is cut off takes its folder away
+        with contextlib.suppress(OSError):  # a run that is cut off takes its folder away
+            for rank, path in event_paths(self.folder).items():
                 self.files.setdefault(rank, EventFile(path)).read_on()
 
     @property
@@ -91,7 +92,7 @@ def _trained(events: list[AnyEvent]) -> list[Block]:
 def _is_held(lease: Path) -> bool:
     """Whether its orchestrator lives; shared and for an instant, so that workers, who wait for it, notice nothing."""
     try:
-        with lease.open("rb") as file:
+        with open_plain(lease) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -137,7 +138,7 @@ def _is_new(folder: Path) -> bool:
 
 
 def _is_open(folder: Path) -> bool:
-    return folder.is_dir() and not (folder / OUTCOME_FILE).exists()
+    return is_own_folder(folder) and not (folder / OUTCOME_FILE).exists()
 
 
 def read_record(folder: Path) -> RunRecord | None:

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from paceline.bundles.reading import IMPORT_FOLDER, ImportRecord
+from paceline.bundles.reading import imported_runs
 from paceline.cell import Cell
 from paceline.display import cell_name, duration
+from paceline.index_file import INDEX_FILE
 from paceline.measuring_lock import Holder, holder
 from paceline.outcome import cause_of, printable
 from paceline.report.columns import number
 from paceline.shares import MEASURED
-from paceline.store import INDEX_FILE, Store
+from paceline.store import Store
 from paceline.web.folders import SILENCE_SECONDS, OpenRun, OpenRuns
 
 PERIOD_SECONDS = 0.5  # between two looks at the disk, for all who watch together
@@ -170,7 +171,7 @@ class Observer:
 
     def _newest_before(self, run_id: str) -> str | None:
         """Of the plans that were made here: one from elsewhere may be newer, and nobody measures it."""
-        imported = _imported(self.store)
+        imported = imported_runs(self.store)
         for row in self.store.query("SELECT id FROM plan WHERE id < ? ORDER BY id DESC", run_id):
             runs = {run["id"] for run in self.store.query(RUNS_OF, row["id"])} if imported else set()
             if not runs or runs - imported:
@@ -241,12 +242,6 @@ class Observer:
             ended=counts.last_ended(),
             final=not running and (counts.is_complete or plan_id != self._newest),
         )
-
-
-def _imported(store: Store) -> set[str]:
-    """The runs that came from elsewhere."""
-    notes = (store.folder / IMPORT_FOLDER).glob("*.json")
-    return {run for note in notes for run in msgspec.json.decode(note.read_bytes(), type=ImportRecord).runs}
 
 
 def _summary(state: str, counts: Counts) -> str:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from paceline.outcome import printable
+from paceline.plain_files import LINES_BYTES, NoPlainFileError, open_plain
 from paceline.timing.metrics import TERMINAL_CODES
 
 WINDOW_BYTES = 64 * 1024
@@ -26,6 +28,7 @@ class Window:
     start: int
     end: int
     size: int
+    problem: str = ""  # why there is nothing of it
 
     @property
     def earlier(self) -> int | None:
@@ -38,7 +41,10 @@ class Window:
 
 def window(path: Path, start: int | None) -> Window:
     """From this byte on, or the end of it; nothing of a log that does not exist yet."""
-    size = path.stat().st_size if path.exists() else 0
+    try:
+        size = _size(path)
+    except NoPlainFileError as error:
+        return Window((), 0, 0, 0, f"It cannot be shown: {error}.")
     begin = max(0, size - WINDOW_BYTES) if start is None else min(start, size)
     text = b"".join(_bytes_of(path, begin, min(begin + WINDOW_BYTES, size))) if size else b""
     return Window(lines_of(text), begin, begin + len(text), size)
@@ -52,9 +58,29 @@ def lines_of(text: bytes) -> tuple[str, ...]:
     return tuple(printable(TERMINAL_CODES.sub("", line).expandtabs()) for line in lines)
 
 
+def all_lines(file: BinaryIO) -> Iterator[str]:
+    """Likewise all of a log, which is never held as a whole."""
+    rest = b""
+    while piece := file.read(CHUNK_BYTES):
+        *whole, rest = (rest + piece).rpartition(b"\n")
+        if len(rest) > WINDOW_BYTES:  # a progress bar without an end, or rubbish
+            whole, rest = [*whole, rest], b""
+        yield from lines_of(b"".join(whole))
+    yield from lines_of(rest)
+
+
+def _size(path: Path) -> int:
+    """0 for one that does not exist yet."""
+    try:
+        with open_plain(path, LINES_BYTES) as file:
+            return file.seek(0, 2)
+    except FileNotFoundError:
+        return 0
+
+
 def raw(path: Path, wanted: str | None, tail: int | None) -> Response:
     """As it was written, all of it or the asked part; what is appended meanwhile is not sent."""
-    size = path.stat().st_size if path.exists() else 0
+    size = _size(path)
     if tail is not None:
         return _part(path, max(0, size - tail), size, {})
     asked = RANGE.fullmatch(wanted or "")
@@ -83,7 +109,7 @@ def _part(path: Path, start: int, end: int, headers: dict[str, str]) -> Response
 def _bytes_of(path: Path, start: int, end: int) -> Iterator[bytes]:
     if start >= end:
         return
-    with path.open("rb") as file:
+    with open_plain(path, LINES_BYTES) as file:
         file.seek(start)
         while start < end and (piece := file.read(min(CHUNK_BYTES, end - start))):
             start += len(piece)

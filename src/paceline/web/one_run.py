@@ -14,7 +14,8 @@ from paceline.cell import Cell
 from paceline.display import duration
 from paceline.events import AnyEvent, Block, Evaluation, EventFile, Failed, Phase
 from paceline.outcome import Outcome, cause_of, printable
-from paceline.records import OUTCOME_FILE, RUN_FOLDER, SECRET
+from paceline.plain_files import is_own_folder, read_plain
+from paceline.records import OUTCOME_FILE, RUN_FOLDER, SECRET, UNREADABLE
 from paceline.report.columns import NOTHING, number
 from paceline.store import Store
 from paceline.timing.command import CommandCode
@@ -51,7 +52,7 @@ def folder_of(store: Store, run_id: str) -> Path | None:
     """The folder of that very name, looked up among those that there are."""
     parent = store.folder / RUN_FOLDER
     found = [path for path in parent.iterdir() if path.name == run_id] if parent.is_dir() else []
-    return found[0] if found and found[0].is_dir() and not found[0].is_symlink() else None
+    return found[0] if found and is_own_folder(found[0]) else None
 
 
 def one_run(store: Store, run_id: str) -> OneRun | None:
@@ -89,8 +90,8 @@ def one_run(store: Store, run_id: str) -> OneRun | None:
 
 def _outcome_of(folder: Path) -> Outcome | None:
     try:
-        return msgspec.json.decode((folder / OUTCOME_FILE).read_bytes(), type=Outcome)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(read_plain(folder / OUTCOME_FILE), type=Outcome)
+    except UNREADABLE:
         return None
 
 
@@ -178,7 +179,8 @@ def _traceback(files: Sequence[EventFile]) -> str:
 
 def _own_traceback(folder: Path) -> str:
     """Of an error of Paceline's own while it carried out the run."""
-    path = folder / internal_errors.FILE
-    if not path.is_file() or path.is_symlink():
+    try:
+        text = read_plain(folder / internal_errors.FILE).decode(errors="replace")
+    except OSError:
         return ""
-    return "\n".join(map(printable, path.read_text(encoding="utf-8", errors="replace").splitlines()))
+    return "\n".join(map(printable, text.splitlines()))

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from paceline import certificates
 from paceline.errors import UserError, unknown
+from paceline.index_damage import blaming_the_index
 from paceline.metrics import Row, table_rows
 from paceline.outcome import printable
 from paceline.report.comparison import HEADINGS, lines, notes, summary, title
@@ -51,7 +52,7 @@ class Site:
 
     def routes(self) -> dict[str, Handler]:
         """What there is; every name in an address is looked up and never made part of a path."""
-        return {
+        handlers = {
             "/": self.home,
             "/plans/{plan}": self.plan,
             "/plans/{plan}/events": self.events,
@@ -66,6 +67,16 @@ class Site:
             "/compare/table.{form}": self.compared_table,
             "/static/{name}": self.static,
         }
+        return {path: self._explained(handler) for path, handler in handlers.items()}
+
+    def _explained(self, handler: Handler) -> Handler:
+        """A damaged index is told to the reader, and is no fault of the server."""
+
+        def explained(request: Request) -> Response:
+            with blaming_the_index(self.store):
+                return handler(request)
+
+        return explained
 
     def home(self, request: Request) -> Response:
         page, plans = listing.plans(self.store, asking.number(request, "page", 1))
@@ -199,6 +210,7 @@ class Site:
             raise HTTPException(503, "Too many pages watch already; reload this one later.")
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
+        self.observer.progress(plan_id)  # what cannot be told is an answer, and does not break a stream
         return StreamingResponse(self.streams.of_plan(plan_id), media_type="text/event-stream")
 
     def runs(self, request: Request) -> Response:
