@@ -158,6 +158,45 @@ def test_simulated_or_wrapped_devices_are_no_scaling() -> None:
     assert lines([TORCH, slowed, fast("torch", 60, 60, 60, wrapped=True)]) == []
 
 
+def cuda(indices: str, *images_per_second: float, **changes: object) -> Row:
+    """PyTorch on GPUs with these numbers, such as 0+2."""
+    devices = "+".join(f"cuda:{index}" for index in indices.split("+"))
+    count = devices.count("cuda")
+    settings = {"devices": devices, "device_count": count, "shares": (128 // count,) * count, **changes}
+    return fast("torch", *images_per_second, **settings)
+
+
+def test_devices_are_held_against_a_member_of_their_own_set() -> None:
+    # 3.8 times cuda:1, which is not among them, and 1.9 times cuda:0, which is.
+    rows = [cuda("1", 50, 51, 49), cuda("0", 100, 101, 99), cuda("0+2", 190, 191, 189)]
+    assert lines(rows) == []
+
+
+def test_any_measured_member_serves_among_equal_devices() -> None:
+    (line,) = lines([cuda("2", 100, 101, 99), cuda("0+2", 265, 266, 264)])
+    assert line.endswith("torch on cuda:0+cuda:2 is 2.65 (2.58–2.72) times as fast as on cuda:2")
+
+
+def test_more_devices_are_held_against_the_next_fewer_of_the_same_ones() -> None:
+    rows = [cuda("0+1", 190, 191, 189), cuda("2+3+4", 150, 151, 149), cuda("0+1+2", 170, 171, 169)]
+    (line,) = lines(rows)
+    assert line.endswith("torch on cuda:0+cuda:1+cuda:2 is 0.89 (0.88–0.91) times as fast as on cuda:0+cuda:1")
+
+
+SLOW_CARD, FAST_CARD = ("GTX 980",), ("Titan X",)
+
+
+def test_unlike_cards_are_never_above_linear_against_one_of_them() -> None:
+    alone = [cuda("0", 100, 101, 99, cards=SLOW_CARD), cuda("2", 300, 301, 299, cards=FAST_CARD)]
+    assert lines([*alone, cuda("0+2", 380, 381, 379, cards=SLOW_CARD + FAST_CARD)]) == []
+
+
+def test_a_card_that_makes_a_faster_one_slower_is_named() -> None:
+    alone = [cuda("0", 100, 101, 99, cards=SLOW_CARD), cuda("2", 300, 301, 299, cards=FAST_CARD)]
+    (line,) = lines([*alone, cuda("0+2", 190, 191, 189, cards=SLOW_CARD + FAST_CARD)])
+    assert line == ("more devices are slower: torch on cuda:0+cuda:2 is 0.63 (0.63–0.64) times as fast as on cuda:2")
+
+
 def accurate(framework: str, *accuracies: float) -> Row:
     return made_row(framework=framework, test_accuracy_of_runs=accuracies)
 

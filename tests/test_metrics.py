@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from paceline.events import AnyEvent
 from paceline.machine import Machine
 from paceline.metrics import Row, table_rows
 from paceline.records import RunRecord
+from paceline.report.columns import scaling
 from paceline.stats import Estimate
 from paceline.store import Store
 from tests.made_events import block, entered, evaluated, finished
@@ -244,6 +245,57 @@ def test_gpus_are_not_compared_with_processors(store: Store) -> None:
     on_cpu, on_gpus = table_rows(store, {})
     assert (on_cpu.scaling, on_gpus.scaling) == (1.0, None)
     assert on_gpus.images_per_second is not None
+
+
+CARDS = ("Titan X", "Titan X", "GTX 980")
+
+
+def rows_of_gpus(store: Store, speeds: Mapping[str, Sequence[float]]) -> list[Row]:
+    """Rows of device sets of a machine with two equal cards and another one."""
+    cells = {
+        cell(devices=devices, framework="torch", cores=tuple((core,) for core in range(devices.count("cuda")))): found
+        for devices, found in speeds.items()
+    }
+    for one, found in cells.items():
+        for key, speed in zip(keys(one, len(found)), found, strict=True):
+            begun = msgspec.structs.replace(record(key, key, one), machine=machine(gpus=CARDS))
+            save_run(store, begun, [trained(round(100 * speed), 100.0)])
+    save_plan(store, {one: keys(one, len(found)) for one, found in cells.items()})
+    return table_rows(store, {})
+
+
+def test_unlike_cards_have_a_scaling_against_each_of_them_and_none_alone(store: Store) -> None:
+    *_, row = rows_of_gpus(store, {"cuda:2": [50], "cuda:1": [100], "cuda:0": [100], "cuda:0+cuda:1+cuda:2": [200]})
+    assert (row.scaling, row.scaling_interval) == (None, None)
+    assert [(one.devices, one.count, one.scaling.median) for one in row.scaling_against] == [
+        ("cuda:0", 2, 2.0),
+        ("cuda:2", 1, 4.0),
+    ]
+    assert row.efficiency == 0.8  # alone they do 100 + 100 + 50
+    assert scaling(row) == "2.00× cuda:0, 4.00× cuda:2"
+
+
+def test_unlike_cards_of_which_one_was_not_measured_have_no_scaling(store: Store) -> None:
+    *_, row = rows_of_gpus(store, {"cuda:0": [100], "cuda:0+cuda:2": [150]})
+    assert (row.scaling, row.scaling_against, row.efficiency) == (None, (), None)
+
+
+def test_equal_cards_are_scaled_against_the_first_that_was_measured(store: Store) -> None:
+    one, _, two = rows_of_gpus(store, {"cuda:1": [100], "cuda:2": [50], "cuda:0+cuda:1": [180]})
+    assert (one.scaling, one.scaling_against) == (1.0, ())
+    assert (two.scaling, two.efficiency, [base.devices for base in two.scaling_against]) == (1.8, 0.9, ["cuda:1"])
+
+
+def test_cards_of_one_name_that_are_surely_unlike_are_no_single_base(store: Store) -> None:
+    speeds = {"cuda:0": [100, 101, 99], "cuda:1": [60, 61, 59], "cuda:0+cuda:1": [150, 151, 149]}
+    *_, row = rows_of_gpus(store, speeds)
+    assert (row.scaling, [base.devices for base in row.scaling_against]) == (None, ["cuda:0", "cuda:1"])
+    assert row.efficiency == 0.9375  # of 160
+
+
+def test_card_that_has_no_number_leaves_its_equal_to_serve(store: Store) -> None:
+    *_, two = rows_of_gpus(store, {"cuda:0": [], "cuda:1": [100], "cuda:0+cuda:1": [180]})
+    assert two.scaling == 1.8
 
 
 def test_base_that_has_no_number_gives_no_scaling(store: Store) -> None:

@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import msgspec
 
 from paceline.metrics import Row
 from paceline.report.columns import where
+from paceline.scaling import Bases, next_fewer, training
 from paceline.significance import LEVEL, Scatter
 from paceline.stats import APART, FACTORS, PARTS, Estimate, Scale, difference, ratio
 
@@ -152,19 +152,23 @@ def leaders(rows: Sequence[Row], quantity: Quantity) -> Iterator[Finding]:
 
 
 def _scaling(rows: Sequence[Row]) -> list[Finding]:
-    """Where more devices are slower than fewer, and where they are faster than their number."""
-    families: dict[object, dict[int, Row]] = {}
+    """Where more devices are slower than fewer of them, and where they are faster than their number."""
+    families: dict[object, dict[str, Row]] = {}
     for row in filter(SPEED.usable, rows):
         if not (row.wrapped or row.slow or len(set(row.shares)) > 1):
-            family = (row.framework, "cpu" in row.devices, row.machine, row.seed)
-            families.setdefault(family, {}).setdefault(row.device_count, row)
-    steps = [pair for family in families.values() for pair in pairwise(family[count] for count in sorted(family))]
-    whole = [(family[1], more) for family in families.values() if 1 in family for more in family.values()]
-    whole = [(one, more) for one, more in whole if more is not one]
+            families.setdefault(training(row, wrapped=False), {}).setdefault(row.devices, row)
+    kept = [row for family in families.values() for row in family.values()]
+    steps = [
+        (fewer, more)
+        for family in families.values()
+        for more in sorted(family.values(), key=lambda row: row.device_count)
+        for fewer in next_fewer(more, family.values())
+    ]
     if not steps:
         return []
-    samples = [row.images_per_second_of_runs for family in families.values() for row in family.values()]
-    judge = Judge.of(RATIO, samples, len(steps) + len(whole))
+    bases = Bases(kept)
+    whole = [(found[0].row, row) for row in kept if row.device_count > 1 and len(found := bases.of(row)) == 1]
+    judge = Judge.of(RATIO, [row.images_per_second_of_runs for row in kept], len(steps) + len(whole))
     slower = [_against_fewer("slower", fewer, more, judge) for fewer, more in steps]
     above = [_against_fewer("above linear", one, more, judge) for one, more in whole]
     return [finding for finding in slower + above if finding]

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from paceline import resources
+from paceline.devices import cards_of
 from paceline.errors import UserError
 from paceline.events import Block, Evaluation, EventFile, Phase, event_files
 from paceline.monitor import Sample, read_samples
@@ -64,6 +65,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
             run.machine.id,
             run.machine.description,
             run.machine.quota_cores,
+            json.dumps(cards_of(run.cell.device_set, run.machine)),
             run.framework_version,
             run.fingerprint,
             run.worker_code,

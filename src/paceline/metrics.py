@@ -19,7 +19,7 @@ from paceline.measured import OF_PLANS, Measured, select, shown_plan
 from paceline.outcome import cause_of
 from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
-from paceline.scaling import Bases
+from paceline.scaling import Scaled, scaled
 from paceline.shares import told_shares
 from paceline.stats import LEAST_TO_STOP, PARTS, Estimate, estimate
 from paceline.store import Store
@@ -40,6 +40,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool  # scaled down for a small machine
     devices: str
     device_count: int
+    cards: tuple[str, ...] = ()  # what each of its GPUs is; empty for processors
     update: str
     parameter_device: str  # where a parameter server keeps its copy; empty where there is none
     data: str
@@ -83,10 +84,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     noise: Noise  # what else happened on its cores, medians of the runs
     memory_of: str  # what each of them belongs to: "device", or "all devices" where one process serves them all
     scaling_kind: str  # weak: the batch grows with the devices; strong: it stays
-    scaling: float | None  # images/s against one device
-    scaling_interval: tuple[float, float] | None
-    efficiency: float | None  # scaling divided by devices
-    wrapped_efficiency: float | None  # likewise against one device in the same wrapper
+    scaling: float | None = None  # images/s against one of its devices; None where these are unlike
+    scaling_interval: tuple[float, float] | None = None
+    scaling_against: tuple[Scaled, ...] = ()  # the same by the device it is held against, one for each kind
+    efficiency: float | None = None  # images/s divided by what its devices do one by one
+    wrapped_efficiency: float | None = None  # likewise against one device in the same wrapper
     batch_norm: bool  # the network normalises over the images of each device
     parameters: int | None  # trainable; unknown where the plug-in with the workload is gone
     verified: bool  # `paceline verify` found it equal to the reference, with this code, these versions and this machine
@@ -111,8 +113,8 @@ def table_rows(
 ) -> list[Row]:
     """The rows of the newest plan; or of all plans, the newest first, where everything or certain cells are wanted."""
     measured = select(store, filters, target, everything=everything)
-    bases, proofs = Bases(measured), certificates.proofs(store.folder)
-    return [_row(one, bases, proofs, target) for one in measured]
+    proofs = certificates.proofs(store.folder)
+    return scaled([_row(one, proofs, target) for one in measured])
 
 
 def chosen_rows(
@@ -138,7 +140,7 @@ def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
 Fields = dict[str, Any]  # some of a row
 
 
-def _row(one: Measured, bases: Bases, proofs: certificates.Proofs, target: float | None) -> Row:
+def _row(one: Measured, proofs: certificates.Proofs, target: float | None) -> Row:
     workload = all_workloads().get(one.cell.workload)
     speed = estimate(one.values("images_per_second"), confidence=one.planned.confidence)
     command = command_row(one.cell.command, one.good) if one.cell.command else None
@@ -155,7 +157,6 @@ def _row(one: Measured, bases: Bases, proofs: certificates.Proofs, target: float
         **_times(one),
         **_accuracies(one, target),
         **_resources(one),
-        **_scaling(one, bases),
     )
 
 
@@ -187,6 +188,7 @@ def _origin(one: Measured, proofs: certificates.Proofs) -> Fields:
         "machine": last.get("machine"),
         "machine_description": last.get("machine_description"),
         "quota_cores": last.get("quota_cores"),
+        "cards": tuple(msgspec.json.decode(last["cards"])) if last else (),
         "verified": bool(one.runs) and all(certificates.proven(proofs, one.cell, run) for run in one.runs),
         "repeats": len(one.good),
         "runs": tuple(run["id"] for run in one.runs),
@@ -250,17 +252,6 @@ def _resources(one: Measured) -> Fields:
         "memory_of": "device" if len(memory) in (0, count) else "all devices",
         "utilisation": resource_rows.utilisation(one.good, count),
         "noise": resource_rows.noise(one.good),
-    }
-
-
-def _scaling(one: Measured, bases: Bases) -> Fields:
-    plain, wrapped = bases.scaling(one, wrapped=False), bases.scaling(one, wrapped=True)
-    count = one.cell.device_set.count
-    return {
-        "scaling": plain.median if plain else None,
-        "scaling_interval": (plain.low, plain.high) if plain and plain.low and plain.high else None,
-        "efficiency": plain.median / count if plain else None,
-        "wrapped_efficiency": wrapped.median / count if wrapped else None,
     }
 
 

@@ -40,6 +40,7 @@ CREATE TABLE run (
     machine       TEXT NOT NULL, -- its id, the same after an update of its kernel or driver
     machine_description TEXT NOT NULL, -- with kernel and driver as they were
     quota_cores   REAL,          -- as much time of its cores a container could use; NULL where that was all
+    cards         TEXT NOT NULL, -- what each of its GPUs is, as a JSON list; empty for processors
     framework_version TEXT NOT NULL,
     fingerprint   TEXT NOT NULL, -- of the framework's environment
     worker_code   TEXT NOT NULL, -- hash of what measured it

@@ -36,6 +36,9 @@ def interval(value: Estimate | None) -> str:
 
 
 def scaling(row: Row) -> str:
+    """Against each kind of unlike devices by its name."""
+    if len(row.scaling_against) > 1:
+        return ", ".join(f"{one.scaling.median:.2f}× {one.devices}" for one in row.scaling_against)
     return NOTHING if row.scaling is None else f"{row.scaling:.2f}×"
 
 
@@ -248,7 +251,7 @@ NEVER_FOOTNOTE = (
 )
 FOOTNOTE = (
     "images/s: training only, median of fresh processes with its 95 % interval. s: training time. "
-    "first step: seconds, compilation included. scaling: images/s against one device. "
+    "first step: seconds, compilation included. scaling: images/s against one of its devices. "
     "MiB: peak minus idle memory of each device. "
     "utilisation: part of the training time in which its cores or GPU were busy, median and range of samples. "
     "other, stolen: parts of its cores' time that other programs, or the host of a virtual machine, took."
