@@ -73,7 +73,7 @@ def test_run_under_way_is_shown_with_its_phase_steps_and_speed(store: Store) -> 
     assert (now.state, now.done, now.wanted) == ("running", 0, 1)
     assert now.run
     assert (now.run.phase, now.run.steps, now.run.of_steps, now.run.interrupted) == ("train", 1, 50, False)
-    assert now.run.images_per_second == "132"  # 660 images of both ranks in the 5 s of the slower one
+    assert now.run.images_per_second == "150"  # 600 images of both ranks in the 4 s of the slower one
 
 
 def test_run_without_its_orchestrator_is_interrupted(store: Store) -> None:
