@@ -211,6 +211,20 @@ def test_accuracies_that_overlap_cannot_be_told() -> None:
     assert lines(rows) == ["highest test accuracy: on 1xcpu cannot tell, a or b"]
 
 
+def test_accuracies_of_guesses_are_not_compared() -> None:
+    guesses = {"chance": 0.1, "above_chance": False}
+    rows = [
+        made_row(framework=name, test_accuracy_of_runs=found, **guesses)
+        for name, found in (("a", (0.14, 0.141, 0.142)), ("b", (0.10, 0.101, 0.102)))
+    ]
+    (found,) = [finding for finding in findings(rows) if finding.kind not in ("fastest", "memory")]
+    assert (found.kind, found.who) == ("untrained", ("a 1xcpu", "b 1xcpu"))
+    said = "a test accuracy below 0.15 tells little: guessing gets 0.1"
+    assert sentences([found]) == [f"not trained long enough: a 1xcpu, b 1xcpu ({said})"]
+    assert lines(rows) == []  # the remarks above have it
+    assert f"* a 1xcpu, b 1xcpu are not trained long enough: {said}\n" in markdown(rows)
+
+
 def test_what_has_no_result_is_one_sentence_with_its_causes() -> None:
     rows = [
         TORCH,

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from paceline.cell import Cell
+from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.machine import Machine
 from paceline.metrics import Row, table_rows
@@ -517,6 +518,29 @@ def test_more_runs_than_one_question_takes(store: Store, monkeypatch: pytest.Mon
 def test_row_survives_json(store: Store) -> None:
     row = only_row(store, on_devices(2), [memory_events(50, 80), memory_events(60, 75)])
     assert msgspec.json.decode(msgspec.json.encode(row), type=Row) == row
+
+
+@pytest.mark.parametrize(("correct", "enough"), [((7, 7, 8), False), ((7, 8, 8), True)])
+def test_network_that_hardly_beats_guessing_is_not_trained(
+    store: Store, correct: tuple[int, ...], enough: bool
+) -> None:
+    row = only_row(store, REAL, *([accurate((1.0, 50, right))] for right in correct))
+    assert (row.chance, row.above_chance) == (0.1, enough)  # of 50 images and ten classes; 0.15 is enough
+
+
+def test_nothing_is_known_of_what_was_not_evaluated(store: Store) -> None:
+    row = only_row(store, CELL, [trained(100, 1.0)])
+    assert (row.chance, row.above_chance) == (0.1, None)
+
+
+@pytest.mark.parametrize("target", [0.05, 0.1])
+def test_target_that_guessing_reaches_is_refused(store: Store, target: float) -> None:
+    only_row(store, REAL, [accurate((1.0, 50, 50))])
+    with pytest.raises(
+        UserError, match=f"target {target:g} is no more than guessing on cifar10-conv, .* of 10 classes .* 0.1 of"
+    ):
+        table_rows(store, {}, target)
+    assert table_rows(store, {}, 0.11)[0].target == 0.11
 
 
 def accurate(*epochs: tuple[float, int, int]) -> list[AnyEvent]:

@@ -29,7 +29,7 @@ UNEVEN: list[list[AnyEvent]] = [
 
 
 def test_of_several_ranks_images_add_up_and_the_slowest_sets_the_time_of_a_block() -> None:
-    ranks = [
+    ranks: list[list[AnyEvent]] = [
         [entered("train"), block("warmup", 9.0, 9), block("train", 2.0, 300), block("train", 5.0, 300)],
         [entered("train"), block("train", 4.0, 100), block("train", 1.0, 100)],
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import msgspec
 
 from paceline import certificates, resource_rows
 from paceline.cell import Cell
+from paceline.chance import chance, check_target, least_target
 from paceline.cost import Cost
 from paceline.errors import UserError
 from paceline.measured import OF_PLANS, Measured, select, shown_plan
@@ -71,6 +72,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     waiting: float | None  # part of the training time in which images were not ready
     train_accuracy: Estimate | None  # of the last epoch, while it was trained
     test_accuracy: Estimate | None  # after the last epoch
+    chance: float | None = None  # the test accuracy of guessing; unknown where the workload's plug-in is gone
+    above_chance: bool | None = None  # whether it was trained long enough to tell; None if it was not evaluated
     evaluation_seconds: float | None  # all evaluations together, not part of `seconds`
     target: float | None  # the test accuracy that was asked for
     runs_at_target: int  # how many runs reached it
@@ -113,8 +116,17 @@ def table_rows(
 ) -> list[Row]:
     """The rows of the newest plan; or of all plans, the newest first, where everything or certain cells are wanted."""
     measured = select(store, filters, target, everything=everything)
+    if target is not None:
+        _check_target(measured, target)
     proofs = certificates.proofs(store.folder)
     return scaled([_row(one, proofs, target) for one in measured])
+
+
+def _check_target(measured: Iterable[Measured], target: float) -> None:
+    """Against the workloads that are evaluated."""
+    for name in dict.fromkeys(one.cell.workload for one in measured if one.cell.evaluate != "never"):
+        if workload := all_workloads().get(name):
+            check_target(target, workload)
 
 
 def chosen_rows(
@@ -156,6 +168,7 @@ def _row(one: Measured, proofs: certificates.Proofs, target: float | None) -> Ro
         command=command,
         **_times(one),
         **_accuracies(one, target),
+        **_beside_chance(one, workload),
         **_resources(one),
     )
 
@@ -239,6 +252,13 @@ def _accuracies(one: Measured, target: float | None) -> Fields:
         "seconds_to_target": _until_target(one, "seconds_to_target"),
         "images_to_target": _until_target(one, "images_to_target"),
     }
+
+
+def _beside_chance(one: Measured, workload: Workload | None) -> Fields:
+    if workload is None:
+        return {}
+    by_chance, reached = chance(workload), _median(one.values("test_accuracy"))
+    return {"chance": by_chance, "above_chance": None if reached is None else reached >= least_target(by_chance)}
 
 
 def _resources(one: Measured) -> Fields:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from paceline.chance import least_target
 from paceline.metrics import Row
 from paceline.stats import Estimate
 
@@ -100,6 +101,12 @@ def accuracy(value: Estimate | None) -> str:
     if value is None or value.low is None:
         return part(value.median if value else None)
     return f"{part(value.median)} ({part(value.low)}–{part(value.high)})"
+
+
+def little_better(row: Row) -> str:
+    """Why an accuracy near that of guessing is no result."""
+    by_chance = row.chance or 0.0
+    return f"a test accuracy below {least_target(by_chance):g} tells little: guessing gets {by_chance:g}"
 
 
 def never_there(row: Row) -> bool:

@@ -9,7 +9,7 @@ from itertools import compress
 from msgspec.structs import replace
 
 from paceline.metrics import Row
-from paceline.report.columns import batch, joined, where
+from paceline.report.columns import batch, joined, little_better, where
 from paceline.report.words import few
 
 Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
@@ -105,6 +105,8 @@ def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
         yield "", NO_SINGLE_NETWORK
     if row.target is not None and 0 < row.runs_at_target < row.repeats:
         yield "", f"{row.runs_at_target} of {row.repeats} runs reached the test accuracy {row.target:g}"
+    if row.above_chance is False:
+        yield "is not trained long enough", little_better(row)
     if memory and row.memory_of == "all devices" and row.peak_memory_mib and not row.command:
         yield "", "one process serves all devices, so its memory is that of all together"
 
