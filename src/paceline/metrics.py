@@ -22,7 +22,8 @@ from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
 from paceline.scaling import Scaled, scaled
 from paceline.shares import told_shares
-from paceline.stats import LEAST_TO_STOP, PARTS, Estimate, estimate
+from paceline.stats import PARTS, Estimate, estimate
+from paceline.statuses import FAILED, NOISY_CELL, NOT_RUN, Runs, status_of
 from paceline.store import Store
 from paceline.timing.rows import CommandRow, command_row
 from paceline.workloads import all_workloads
@@ -154,7 +155,7 @@ Fields = dict[str, Any]  # some of a row
 
 def _row(one: Measured, proofs: certificates.Proofs, target: float | None) -> Row:
     workload = all_workloads().get(one.cell.workload)
-    speed = estimate(one.values("images_per_second"), confidence=one.planned.confidence)
+    speed = estimate(one.values("images_per_second"), confidence=one.planned.limit.confidence)
     command = command_row(one.cell.command, one.good) if one.cell.command else None
     status, reason = _status(one, command.real_seconds if command else speed)
     return Row(
@@ -188,7 +189,7 @@ def _settings(one: Measured) -> Fields:
         "cores_per_device": len(cell.cores[0]),
         "scaling_kind": cell.scaling,
         "marks": _marks(one),
-        "sequential": one.planned.interval_asked,
+        "sequential": one.planned.limit.target is not None,
     }
 
 
@@ -275,23 +276,27 @@ def _resources(one: Measured) -> Fields:
     }
 
 
-def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
-    planned, failed = one.planned, one.failed
-    if planned.skip_reason:
-        return "skipped", planned.skip_reason
-    if failed:
-        first = failed[0]
-        which = "" if len(failed) == planned.wanted else f"{len(failed)} of {planned.wanted} runs: "
-        return "failed", f"{which}{cause_of(first['kind'], first['phase'], first['message'])}"
-    if len(one.runs) < planned.wanted:
+def _status(one: Measured, judged: Estimate | None) -> tuple[str, str | None]:
+    planned, runs = one.planned, Runs(one.planned.wanted, len(one.runs), len(one.failed))
+    status = status_of(runs, judged, planned.limit, skipped=bool(planned.skip_reason))
+    return status, _reason(one, status, judged)
+
+
+def _reason(one: Measured, status: str, judged: Estimate | None) -> str | None:
+    planned = one.planned
+    if status == FAILED:
+        first = one.failed[0]
+        which = "" if len(one.failed) == planned.wanted else f"{len(one.failed)} of {planned.wanted} runs: "
+        return f"{which}{cause_of(first['kind'], first['phase'], first['message'])}"
+    if status == NOT_RUN:
         goes_on = "starts over" if planned.anew else "goes on"
         more = "" if one.cell.command else f"; the same command {goes_on}"
-        return "not run", f"{len(one.runs)} of {planned.wanted} runs are done{more}"
-    if speed and planned.interval_asked and len(one.good) < LEAST_TO_STOP:
-        return "noisy", resource_rows.too_few(speed, planned.widest, len(one.good))
-    if speed and speed.wider_than(planned.widest):
-        return "noisy", resource_rows.unrest(speed, planned.widest, one.good)
-    return "ok", None
+        return f"{len(one.runs)} of {planned.wanted} runs are done{more}"
+    if status == NOISY_CELL and judged:
+        if planned.limit.needs_more(len(one.good)):
+            return resource_rows.too_few(judged, planned.limit.widest, len(one.good))
+        return resource_rows.unrest(judged, planned.limit.widest, one.good)
+    return planned.skip_reason
 
 
 def _marks(one: Measured) -> tuple[str, ...]:
