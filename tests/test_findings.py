@@ -222,7 +222,7 @@ def test_accuracies_of_guesses_are_not_compared() -> None:
     said = "a test accuracy below 0.15 tells little: guessing gets 0.1"
     assert sentences([found]) == [f"not trained long enough: a 1xcpu, b 1xcpu ({said})"]
     assert lines(rows) == []  # the remarks above have it
-    assert f"* a 1xcpu, b 1xcpu are not trained long enough: {said}\n" in markdown(rows)
+    assert f"* a 1xcpu, b 1xcpu were not trained long enough: {said}\n" in markdown(rows)
 
 
 def test_what_has_no_result_is_one_sentence_with_its_causes() -> None:
