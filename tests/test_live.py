@@ -268,7 +268,7 @@ def test_killed_run_is_interrupted_and_killed_server_harms_no_run(paceline: Comm
         served.process.kill()
         again.communicate(timeout=60)
     assert again.returncode == 0
-    assert paceline.rows()[0]["status"] == "ok"
+    assert paceline.rows()[0]["status"] in ("ok", "noisy")  # two runs of a busy machine may lie apart
 
 
 def test_writer_does_not_hold_up_a_reader(store: Store) -> None:
