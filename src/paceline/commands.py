@@ -87,10 +87,10 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
     """Measure what is missing and print the table; whether any cell failed."""
     store, plan = Store(folder), make_plan(read_suite(what, settings), this_machine())
     save = partial(store.save_plan, command=shlex.join(["paceline", *sys.argv[1:]]))
-    _warn(plan, pending(plan, store, done), settings)
     with alone(wait=wait) as measuring:
         plan_id = save(plan, older_runs=done)
         measuring.note_plan(folder, plan_id)
+        _warn(plan, pending(plan, store, done), settings)
         measure(plan, store, done, measuring)
         for wider_id, added in further_rounds(plan, plan_id, store, save):
             measuring.note_plan(folder, wider_id)
@@ -105,10 +105,10 @@ def time_commands(words: Sequence[str], wishes: timing.Wishes, folder: Path, *, 
     plan = timing.make_plan(words, wishes, machine)
     console = Console(stderr=True)
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    _warn(plan, plan.runs, {})
     with alone(wait=wait) as measuring:
         plan_id = store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
         measuring.note_plan(folder, plan_id)
+        _warn(plan, plan.runs, {})
         bench = timing.Bench(store, machine, say, wishes.echo, measuring.note_run)
         timing.measure(plan, wishes.warmup_runs, bench)
     return show_measured(folder, plan_id)
