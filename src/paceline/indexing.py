@@ -55,32 +55,30 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     if index.execute("SELECT 1 FROM run WHERE id = ?", (run.id,)).fetchone():
         return
     outcome = msgspec.json.decode((folder / OUTCOME_FILE).read_bytes(), type=Outcome)
-    index.execute(
-        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            run.id,
-            run.key,
-            cell_id(run.cell),
-            run.repeat,
-            run.machine.id,
-            run.machine.description,
-            run.machine.quota_cores,
-            json.dumps(cards_of(run.cell.device_set, run.machine)),
-            run.framework_version,
-            run.fingerprint,
-            run.worker_code,
-            _insert_setup(index, run, folder),
-            json.dumps(run.shares),
-            run.started,
-            outcome.seconds,
-            outcome.status,
-            outcome.phase,
-            outcome.kind,
-            outcome.message,
-            outcome.log_end,
-            json.dumps(outcome.remarks),
-        ),
+    row = (
+        run.id,
+        run.key,
+        cell_id(run.cell),
+        run.repeat,
+        run.machine.id,
+        run.machine.description,
+        run.machine.quota_cores,
+        json.dumps(cards_of(run.cell.device_set, run.machine)),
+        run.framework_version,
+        run.fingerprint,
+        run.worker_code,
+        _insert_setup(index, run, folder),
+        json.dumps(run.shares),
+        run.started,
+        outcome.seconds,
+        outcome.status,
+        outcome.phase,
+        outcome.kind,
+        outcome.message,
+        outcome.log_end,
+        json.dumps(outcome.remarks),
     )
+    index.execute(f"INSERT INTO run VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608 - nothing but question marks
     if outcome.kind == INTERNAL_ERROR:  # what it has left may be what it failed of
         return
     if run.cell.command:

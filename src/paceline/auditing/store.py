@@ -10,7 +10,7 @@ import msgspec
 
 from paceline.auditing.rows import Finding
 from paceline.errors import UserError
-from paceline.events import EventFile
+from paceline.events import event_files
 from paceline.metrics import Row, table_rows
 from paceline.outcome import Outcome
 from paceline.records import OUTCOME_FILE, RUN_FOLDER
@@ -60,10 +60,7 @@ def _ended_well(folder: Path) -> bool:
 
 
 def _trained(folder: Path) -> Trained:
-    files = [EventFile(path) for path in folder.glob("events-*.jsonl")]
-    for file in files:
-        file.read_on()
-    return Trained.of(file.events for file in files)
+    return Trained.of(file.events for file in event_files(folder).values())
 
 
 def epoch(row: Row, rows: list[Row], store: Store) -> Texts:
