@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import distributions
 from pathlib import Path
@@ -118,7 +118,7 @@ class Nobody:
     def begin(self, run: Run) -> None:
         pass
 
-    def show(self, event: AnyEvent) -> None:
+    def show(self, event: AnyEvent, ranks: Sequence[Sequence[AnyEvent]]) -> None:
         pass
 
     def end(self, run: Run, run_id: str, outcome: Outcome) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paceline.chance import least_target
 from paceline.metrics import Row
 from paceline.series import Moment
 from paceline.stats import Estimate
@@ -147,6 +148,39 @@ def test_target_is_one_that_every_run_has_reached() -> None:
     assert _answer("Quickest to test accuracy 0.65", uneven, times=times).who == "torch on 1xcpu"
     assert common_target([made_row(test_accuracy_of_runs=(0.04, 0.9))]) is None
     assert common_target([made_row()]) is None
+
+
+def accurate(framework: str, *accuracies: float, enough: bool) -> Row:
+    """Of ten classes."""
+    found = Estimate(accuracies[0])
+    settings = {"test_accuracy": found, "test_accuracy_of_runs": accuracies, "chance": 0.1, "above_chance": enough}
+    return made_row(
+        framework=framework, runs=tuple(f"{framework}{place}" for place in range(len(accuracies))), **settings
+    )
+
+
+def test_no_answer_comes_from_chance() -> None:
+    rows = [accurate("torch", 0.104, 0.12, enough=False), accurate("jax", 0.11, 0.13, enough=False)]
+    times = {run: _moments(0.1, 0.12) for row in rows for run in row.runs}
+    assert common_target(rows) is None
+    answer = _answer("Quickest", *rows, times=times)
+    assert (answer.question, answer.who) == ("Quickest to a test accuracy", "not trained long enough")
+    assert (answer.value, answer.sure) == ("", "not known")
+    assert answer.why == "a run of torch on 1xcpu ended at 0.104, and guessing gets 0.1"
+    assert not [one for one in answers(rows, times, None) if one.question.startswith("Best")]
+
+
+def test_what_was_not_trained_long_enough_hides_no_answer_about_the_others() -> None:
+    rows = [accurate("torch", 0.71, 0.72, enough=True), accurate("jax", 0.101, 0.1, enough=False)]
+    times = {run: _moments(row.test_accuracy_of_runs[0]) for row in rows for run in row.runs}
+    answer = _answer("Quickest to test accuracy 0.7", *rows, times=times)
+    assert (answer.who, answer.why) == ("torch on 1xcpu", "1 other did not reach it in every run")
+    best = _answer("Best", *rows, times=times)
+    assert (best.who, best.why) == ("torch on 1xcpu", "1 other was not trained long enough")
+
+
+def test_target_is_above_chance_for_any_number_of_classes() -> None:
+    assert [least_target(1 / classes) for classes in (1000, 20, 10, 2)] == [0.05, 0.1, 0.15, 0.55]
 
 
 def test_silence_has_its_reason() -> None:

@@ -22,7 +22,8 @@ from paceline.metrics import table_rows
 from paceline.published import all_benchmarks
 from paceline.report import audits, grids, layouts, render
 from paceline.store import Store
-from tests.made_runs import CELL, on_devices, record, save_plan, save_run, trained
+from tests.made_machines import machine
+from tests.made_runs import CELL, cell, on_devices, record, save_plan, save_run, trained
 
 # The tables of four texts as they were published, with the lines around them that say what they are about.
 NEON = """
@@ -520,14 +521,14 @@ def test_csv_has_the_separator_of_its_headings(separator: str) -> None:
 def store(tmp_path: Path) -> Store:
     """One device with 100 and 125 images/s and two with 200 and 250: 10 steps of 100 images, two runs of each."""
     made = Store(tmp_path / "results")
-    for name, cell, seconds in (
+    for name, of, seconds in (
         ("1xcpu-0", CELL, 10.0),
         ("1xcpu-1", CELL, 8.0),
         ("2xcpu-0", on_devices(2), 5.0),
         ("2xcpu-1", on_devices(2), 4.0),
     ):
-        count = cell.device_set.count
-        run = msgspec.structs.replace(record(name, name, cell, repeat=int(name[-1])), shares=(100 // count,) * count)
+        count = of.device_set.count
+        run = msgspec.structs.replace(record(name, name, of, repeat=int(name[-1])), shares=(100 // count,) * count)
         save_run(made, run, [trained(1000 // count, seconds)] * count)
     save_plan(made, {CELL: ["1xcpu-0", "1xcpu-1"], on_devices(2): ["2xcpu-0", "2xcpu-1"]})
     return made
@@ -576,6 +577,26 @@ def test_own_report_is_read_and_right(store: Store, tmp_path: Path, form: str, s
     found = audit(str(path))
     assert found.findings == ()
     assert found.checked >= 4  # images per epoch of both, speed-up and efficiency of the second
+
+
+def test_speed_up_against_each_of_unlike_cards_is_no_single_figure() -> None:
+    rows = "| cuda:0 | 100 | 1.00× | 100% |\n| cuda:2 | 50 | 1.00× | 100% |\n"
+    table = f"| devices | images/s | scaling | efficiency |\n|---|---|---|---|\n{rows}"
+    assert texts(f"{table}| cuda:0+cuda:2 | 120 | 1.20× cuda:0, 2.40× cuda:2 | 80% |\n") == []
+
+
+def test_store_is_audited_against_the_base_of_each_row(tmp_path: Path) -> None:
+    gpus = machine(gpus=("Titan X", "Titan X", "GTX 980"))
+    store, speeds = Store(tmp_path / "results"), {"cuda:0": 100, "cuda:2": 50, "cuda:0+cuda:2": 120}
+    cells = {name: cell(devices=name, cores=((0,), (1,))[: name.count("cuda")]) for name in speeds}
+    for name, of in cells.items():
+        shares = (100 // of.device_set.count,) * of.device_set.count
+        run = msgspec.structs.replace(record(name, name, of), machine=gpus, shares=shares)
+        save_run(store, run, [trained(1000, 1000 / speeds[name])])
+    save_plan(store, {of: [name] for name, of in cells.items()})
+    found = audit(str(store.folder))
+    assert found.findings == ()
+    assert found.checked == 13  # speed, epoch and batch of all, efficiency of two, two scalings of the third
 
 
 @pytest.mark.parametrize("layout", layouts.LAYOUTS)

@@ -15,6 +15,7 @@ from paceline.charts.kinds import Picture
 from paceline.charts.material import MOST_CELLS, MOST_LINES
 from paceline.charts.style import COLOURS, DASHES, LOOKS, PHASE_INK, SHAPES, config
 from paceline.metrics import Row
+from paceline.scaling import Scaled
 from paceline.series import Moment, Series
 from paceline.stats import Estimate
 from paceline_worker.protocol import PHASES
@@ -136,6 +137,15 @@ def test_scaling_has_speed_up_efficiency_and_the_ideal_line() -> None:
 def test_simulated_devices_are_left_out_of_scaling_in_words() -> None:
     slowed = made_row(devices="2xcpu", device_count=2, slow=(1.0, 2.0), marks=("simulated",), scaling=1.3)
     picture = the_picture("scaling", [ONE, TWO, slowed])
+    assert len(values(picture.spec["hconcat"][0], "point")) == 2
+    assert "without 1 cells of unlike, slowed or wrapped devices" in subtitle(picture)
+
+
+def test_unlike_cards_have_no_speed_up_to_draw() -> None:
+    against = tuple(Scaled(devices, 1, Estimate(1.5)) for devices in ("cuda:0", "cuda:1"))
+    unlike = made_row(devices="cuda:0+cuda:1", device_count=2, scaling=None, scaling_against=against)
+    one, two = (msgspec.structs.replace(row, devices=name) for row, name in ((ONE, "cuda:0"), (TWO, "cuda:0+cuda:2")))
+    picture = the_picture("scaling", [one, two, unlike])
     assert len(values(picture.spec["hconcat"][0], "point")) == 2
     assert "without 1 cells of unlike, slowed or wrapped devices" in subtitle(picture)
 

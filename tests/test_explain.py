@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.explain import Explanation
-from paceline.lost_time import Times, extremes, lost_time, split
+from paceline.explain import Explanation, TwinTimes
+from paceline.lost_time import Times, extremes, lost_time, split, typical
 from paceline.report import explanation
 from paceline.stats import Estimate
 from paceline.twins import make_twins
 from tests.command_line import CommandLine
-from tests.made_runs import on_devices
+from tests.made_runs import cell, on_devices
 
 DELAY = 5.0  # ms that each of the fake framework's slow modes adds to a step
 # 20 ms on one device, so 10 on two; 14 as measured: 1 input, 0.5 exchange, 0.7 contention, 1 imbalance, 0.8 the rest
@@ -101,21 +101,45 @@ def test_twins_of_real_images_lose_first_the_input_then_the_exchange() -> None:
     assert twins.without_exchange is not None
     assert (twins.without_exchange.update, twins.without_exchange.parameter_device) == ("independent", "")
     assert [one.cores for one in twins.alone] == [((0,),), ((1,),)]
-    assert [one.batch_size for one in (*twins.alone, twins.base)] == [50, 50, 100]
+    assert [one.batch_size for one in (*twins.alone, *twins.bases)] == [50, 50, 100]
     assert len(twins.cells()) == 6
 
 
 def test_what_is_not_there_need_not_be_taken_away() -> None:
     twins = make_twins(on_devices(2, scaling="weak", update="independent"))
     assert twins.whole == twins.without_input == twins.without_exchange
-    assert twins.base == twins.alone[0]
+    assert twins.bases == twins.alone[:1]
     assert len(twins.cells()) == 3  # the whole and each device
 
 
 def test_device_alone_keeps_its_share_and_its_slowness() -> None:
     twins = make_twins(on_devices(2, shares="3:1", slow=(2.0, 1.0)))
     assert [(one.batch_size, one.slow, one.shares) for one in twins.alone] == [(75, (2.0,), "equal"), (25, (), "equal")]
-    assert twins.base.slow == ()
+    assert [one.slow for one in twins.bases] == [()]
+
+
+def test_unlike_cards_are_held_against_one_of_each_kind() -> None:
+    three = cell(devices="cuda:0+cuda:1+cuda:3", framework="torch", cores=((0,), (1,), (2,)))
+    twins = make_twins(three, ("GTX 980", "Titan X", "GTX 980"))
+    assert [(one.devices, one.batch_size) for one in twins.bases] == [("cuda:0", 100), ("cuda:1", 100)]
+    assert twins.counts == (2, 1)
+    assert list(twins.named())[-2:] == ["one cuda:0", "one cuda:1"]
+    assert [one.devices for one in make_twins(three, ("GTX 980",) * 3).bases] == ["cuda:0"]
+
+
+def test_speeds_of_unlike_devices_add_up() -> None:
+    # Twice 100 images/s and once 250 are 450: like three with 150, each with 100 images in 2/3 s.
+    assert typical([1.0, 0.4], (2, 1)) == pytest.approx(2 / 3)
+    assert typical([0.02], (2,)) == pytest.approx(0.02)
+
+
+def test_speed_up_of_unlike_cards_names_them() -> None:
+    twins = tuple(
+        TwinTimes(name=name, seconds_per_step=(1.0,), runs=()) for name in ("whole", "one cuda:0", "one cuda:1")
+    )
+    shown = explanation.markdown(msgspec.structs.replace(EXPLAINED, twins=twins, slow=(), shares=(64, 64)))
+    assert "* speed-up over the mean of one cuda:0 and one cuda:1 without input: " in shown
+    assert "| how the fastest device differs from the mean of all |" in shown
 
 
 def test_framework_that_always_exchanges_has_no_twin_without() -> None:

@@ -158,6 +158,45 @@ def test_simulated_or_wrapped_devices_are_no_scaling() -> None:
     assert lines([TORCH, slowed, fast("torch", 60, 60, 60, wrapped=True)]) == []
 
 
+def cuda(indices: str, *images_per_second: float, **changes: object) -> Row:
+    """PyTorch on GPUs with these numbers, such as 0+2."""
+    devices = "+".join(f"cuda:{index}" for index in indices.split("+"))
+    count = devices.count("cuda")
+    settings = {"devices": devices, "device_count": count, "shares": (128 // count,) * count, **changes}
+    return fast("torch", *images_per_second, **settings)
+
+
+def test_devices_are_held_against_a_member_of_their_own_set() -> None:
+    # 3.8 times cuda:1, which is not among them, and 1.9 times cuda:0, which is.
+    rows = [cuda("1", 50, 51, 49), cuda("0", 100, 101, 99), cuda("0+2", 190, 191, 189)]
+    assert lines(rows) == []
+
+
+def test_any_measured_member_serves_among_equal_devices() -> None:
+    (line,) = lines([cuda("2", 100, 101, 99), cuda("0+2", 265, 266, 264)])
+    assert line.endswith("torch on cuda:0+cuda:2 is 2.65 (2.58–2.72) times as fast as on cuda:2")
+
+
+def test_more_devices_are_held_against_the_next_fewer_of_the_same_ones() -> None:
+    rows = [cuda("0+1", 190, 191, 189), cuda("2+3+4", 150, 151, 149), cuda("0+1+2", 170, 171, 169)]
+    (line,) = lines(rows)
+    assert line.endswith("torch on cuda:0+cuda:1+cuda:2 is 0.89 (0.88–0.91) times as fast as on cuda:0+cuda:1")
+
+
+SLOW_CARD, FAST_CARD = ("GTX 980",), ("Titan X",)
+
+
+def test_unlike_cards_are_never_above_linear_against_one_of_them() -> None:
+    alone = [cuda("0", 100, 101, 99, cards=SLOW_CARD), cuda("2", 300, 301, 299, cards=FAST_CARD)]
+    assert lines([*alone, cuda("0+2", 380, 381, 379, cards=SLOW_CARD + FAST_CARD)]) == []
+
+
+def test_a_card_that_makes_a_faster_one_slower_is_named() -> None:
+    alone = [cuda("0", 100, 101, 99, cards=SLOW_CARD), cuda("2", 300, 301, 299, cards=FAST_CARD)]
+    (line,) = lines([*alone, cuda("0+2", 190, 191, 189, cards=SLOW_CARD + FAST_CARD)])
+    assert line == ("more devices are slower: torch on cuda:0+cuda:2 is 0.63 (0.63–0.64) times as fast as on cuda:2")
+
+
 def accurate(framework: str, *accuracies: float) -> Row:
     return made_row(framework=framework, test_accuracy_of_runs=accuracies)
 
@@ -170,6 +209,20 @@ def test_accuracies_that_differ_are_named_with_the_difference() -> None:
 def test_accuracies_that_overlap_cannot_be_told() -> None:
     rows = [accurate("a", 0.70, 0.701, 0.702), accurate("b", 0.69, 0.701, 0.71)]
     assert lines(rows) == ["highest test accuracy: on 1xcpu cannot tell, a or b"]
+
+
+def test_accuracies_of_guesses_are_not_compared() -> None:
+    guesses = {"chance": 0.1, "above_chance": False}
+    rows = [
+        made_row(framework=name, test_accuracy_of_runs=found, **guesses)
+        for name, found in (("a", (0.14, 0.141, 0.142)), ("b", (0.10, 0.101, 0.102)))
+    ]
+    (found,) = [finding for finding in findings(rows) if finding.kind not in ("fastest", "memory")]
+    assert (found.kind, found.who) == ("untrained", ("a 1xcpu", "b 1xcpu"))
+    said = "a test accuracy below 0.15 tells little: guessing gets 0.1"
+    assert sentences([found]) == [f"not trained long enough: a 1xcpu, b 1xcpu ({said})"]
+    assert lines(rows) == []  # the remarks above have it
+    assert f"* a 1xcpu, b 1xcpu were not trained long enough: {said}\n" in markdown(rows)
 
 
 def test_what_has_no_result_is_one_sentence_with_its_causes() -> None:

@@ -7,7 +7,7 @@ import os
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class Silent:
 
     def say(self, line: str) -> None: ...
     def begin(self, run: Run) -> None: ...
-    def show(self, event: AnyEvent) -> None: ...
+    def show(self, event: AnyEvent, ranks: Sequence[Sequence[AnyEvent]]) -> None: ...
     def end(self, run: Run, run_id: str, outcome: Outcome) -> None: ...
 
 

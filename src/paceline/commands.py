@@ -24,6 +24,7 @@ from paceline.metrics import chosen_rows, layout_of, table_rows
 from paceline.plain_files import LINES_BYTES, open_plain
 from paceline.plan import Plan, Run, make_plan
 from paceline.questions import Matrix
+from paceline.repeats import said_of_few
 from paceline.report.beside import beside_published
 from paceline.report.grids import FORMATS as GRID_FORMATS
 from paceline.report.grids import in_layout
@@ -62,6 +63,7 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
     left = pending(plan, store, "all")
     if machine.quota_cores is not None:
         print(f"{machine.cores_in_words}: devices that want more of them are marked oversubscribed")
+    _warn(plan, left, settings)
     skips = {skip.cell: skip.reason for skip in plan.skips}
     for cell in plan.cells:
         runs = [run for run in plan.runs if run.cell == cell]
@@ -76,6 +78,13 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
     print(f"{len(plan.cells)} cells, {', '.join([f'{len(left)} runs to do', *about])}")
 
 
+def _warn(plan: Plan, left: Sequence[Run], flags: Mapping[str, Any]) -> None:
+    """Of repeats that are too few to tell much, where something is still to be measured."""
+    said = said_of_few(plan.suite, flags)
+    if said and left:
+        print(said, file=sys.stderr)
+
+
 def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str, *, wait: bool = False) -> bool:
     """Measure what is missing and print the table; whether any cell failed."""
     store, plan = Store(folder), make_plan(read_suite(what, settings), this_machine())
@@ -83,6 +92,7 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
     with alone(wait=wait) as measuring:
         plan_id = save(plan, older_runs=done)
         measuring.note_plan(folder, plan_id)
+        _warn(plan, pending(plan, store, done), settings)
         measure(plan, store, done, measuring)
         for wider_id, added in further_rounds(plan, plan_id, store, save):
             measuring.note_plan(folder, wider_id)
@@ -100,6 +110,7 @@ def time_commands(words: Sequence[str], wishes: timing.Wishes, folder: Path, *, 
     with alone(wait=wait) as measuring:
         plan_id = store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
         measuring.note_plan(folder, plan_id)
+        _warn(plan, plan.runs, {})
         bench = timing.Bench(store, machine, say, wishes.echo, measuring.note_run)
         timing.measure(plan, wishes.warmup_runs, bench)
     return show_measured(folder, plan_id)

@@ -61,6 +61,12 @@ def missing_gpus(devices: DeviceSet, machine: Machine) -> list[int]:
     return [index for index in devices.indices if devices.kind == "cuda" and index >= len(machine.gpus)]
 
 
+def cards_of(devices: DeviceSet, machine: Machine) -> tuple[str, ...]:
+    """What each GPU of the set is; nothing for processors, and where not all of them are known."""
+    known = devices.kind == "cuda" and not missing_gpus(devices, machine)
+    return tuple(machine.gpus[index] for index in devices.indices) if known else ()
+
+
 def check_present(devices: DeviceSet, machine: Machine) -> None:
     """Refuse a GPU that this machine does not have."""
     missing = missing_gpus(devices, machine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -12,12 +12,12 @@ from rich.live import Live
 from rich.text import Text
 
 from paceline.cell import Cell
-from paceline.events import AnyEvent, Block
-from paceline.frameworks import find
+from paceline.events import AnyEvent
 from paceline.outcome import Outcome
 from paceline.plan import Run
 from paceline.report.columns import number
 from paceline.shares import EQUAL
+from paceline.trained import Trained
 
 
 def cell_name(cell: Cell) -> str:
@@ -62,24 +62,20 @@ class Progress:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, run: Run) -> None:
-        self._run, self._steps, self._images, self._seconds = run, 0, 0, 0.0
-        self._ranks = find(run.cell.framework).framework.process_count(run.cell.device_set.count)  # side by side
+        self._run = run
         self._number = self._total - len(self._left) + 1
-        self._refresh("start")
+        self._refresh("start", ())
 
-    def show(self, event: AnyEvent) -> None:
-        if isinstance(event, Block) and event.phase == "train":
-            self._steps += event.steps
-            self._images += event.images
-            self._seconds += event.seconds
-        self._refresh(event.phase)
+    def show(self, event: AnyEvent, ranks: Sequence[Sequence[AnyEvent]]) -> None:
+        self._refresh(event.phase, ranks)
 
-    def _refresh(self, phase: str) -> None:
+    def _refresh(self, phase: str, ranks: Sequence[Sequence[AnyEvent]]) -> None:
         """Redraw when something happened, not on a timer: the line must cost nothing while a run is measured."""
         if self._live is None:
             return
-        speed = f", {number(self._images / (self._seconds / self._ranks))} images/s" if self._seconds else ""
-        step = f" {self._steps // self._ranks}/{self._run.cell.steps}" if phase == "train" else ""
+        trained = Trained.of(ranks)
+        speed = f", {number(trained.images_per_second)} images/s" if trained.seconds else ""
+        step = f" {trained.steps}/{self._run.cell.steps}" if phase == "train" else ""
         line = f"[{self._number}/{self._total}] {cell_name(self._run.cell)}: {phase}{step}{speed}{self._time_left()}"
         self._live.update(Text(line, overflow="ellipsis", no_wrap=True), refresh=True)
 

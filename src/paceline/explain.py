@@ -17,9 +17,10 @@ from rich.console import Console
 
 from paceline.cell import Cell
 from paceline.commands import measure, read_suite
+from paceline.devices import cards_of
 from paceline.display import Progress
 from paceline.errors import UserError
-from paceline.lost_time import LostTime, Times, lost_time
+from paceline.lost_time import LostTime, Times, lost_time, typical
 from paceline.machine import Machine, this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.outcome import Outcome, cause_of
@@ -76,7 +77,7 @@ def explain_cell(
         shares = _settled_shares(cell, plan, store, measuring)
         if isinstance(shares, Outcome):
             return _explanation(cell, rounds, failures=(shares.message or "its shares are not known",))
-        twins = make_twins(replace(cell, shares=shares))
+        twins = make_twins(replace(cell, shares=shares), cards_of(cell.device_set, this_machine()))
         _check_possible(twins)
         planned = rounds_of(twins, rounds, plan.suite, this_machine())
         _measure_rounds(planned, plan, store, measuring)
@@ -203,7 +204,7 @@ def _times(twins: Twins, seconds: Mapping[Cell, float]) -> Times:
         without_input=seconds[twins.without_input],
         without_exchange=seconds[twins.without_exchange] if twins.without_exchange else None,
         alone=tuple(seconds[cell] for cell in twins.alone),
-        base=seconds[twins.base],
+        base=typical([seconds[base] for base in twins.bases], twins.counts),
     )
 
 

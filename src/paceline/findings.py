@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import msgspec
 
 from paceline.metrics import Row
-from paceline.report.columns import where
+from paceline.report.columns import little_better, where
+from paceline.scaling import Bases, next_fewer, training
 from paceline.significance import LEVEL, Scatter
 from paceline.stats import APART, FACTORS, PARTS, Estimate, Scale, difference, ratio
 
@@ -28,7 +28,7 @@ class Against(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    kind: str  # fastest, memory, accuracy, slower, above linear, failed, skipped, one run, apart
+    kind: str  # fastest, memory, accuracy, slower, above linear, failed, skipped, one run, apart, untrained
     where: str = ""  # the device set
     who: tuple[str, ...] = ()
     against: tuple[Against, ...] = ()  # the nearest first
@@ -98,8 +98,12 @@ def _memory(row: Row) -> Values:
     return () if "preallocated" in row.marks else row.memory_mib_of_runs  # else it tells what was taken, not needed
 
 
+def _accuracies(row: Row) -> Values:
+    return () if row.above_chance is False else row.test_accuracy_of_runs  # guesses are no results
+
+
 SPEED = Quantity("fastest", lambda row: row.images_per_second_of_runs, 1, RATIO)
-ACCURACY = Quantity("accuracy", lambda row: row.test_accuracy_of_runs, 1, DIFFERENCE)
+ACCURACY = Quantity("accuracy", _accuracies, 1, DIFFERENCE)
 MEMORY = Quantity("memory", _memory, -1, RATIO)
 
 
@@ -113,6 +117,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         *leaders(rows, SPEED),
         *_without_result(rows),
         *_scaling(rows),
+        *_untrained(rows),
         *leaders(rows, ACCURACY),
         *leaders(rows, MEMORY),
     ]
@@ -152,19 +157,23 @@ def leaders(rows: Sequence[Row], quantity: Quantity) -> Iterator[Finding]:
 
 
 def _scaling(rows: Sequence[Row]) -> list[Finding]:
-    """Where more devices are slower than fewer, and where they are faster than their number."""
-    families: dict[object, dict[int, Row]] = {}
+    """Where more devices are slower than fewer of them, and where they are faster than their number."""
+    families: dict[object, dict[str, Row]] = {}
     for row in filter(SPEED.usable, rows):
         if not (row.wrapped or row.slow or len(set(row.shares)) > 1):
-            family = (row.framework, "cpu" in row.devices, row.machine, row.seed)
-            families.setdefault(family, {}).setdefault(row.device_count, row)
-    steps = [pair for family in families.values() for pair in pairwise(family[count] for count in sorted(family))]
-    whole = [(family[1], more) for family in families.values() if 1 in family for more in family.values()]
-    whole = [(one, more) for one, more in whole if more is not one]
+            families.setdefault(training(row, wrapped=False), {}).setdefault(row.devices, row)
+    kept = [row for family in families.values() for row in family.values()]
+    steps = [
+        (fewer, more)
+        for family in families.values()
+        for more in sorted(family.values(), key=lambda row: row.device_count)
+        for fewer in next_fewer(more, family.values())
+    ]
     if not steps:
         return []
-    samples = [row.images_per_second_of_runs for family in families.values() for row in family.values()]
-    judge = Judge.of(RATIO, samples, len(steps) + len(whole))
+    bases = Bases(kept)
+    whole = [(found[0].row, row) for row in kept if row.device_count > 1 and len(found := bases.of(row)) == 1]
+    judge = Judge.of(RATIO, [row.images_per_second_of_runs for row in kept], len(steps) + len(whole))
     slower = [_against_fewer("slower", fewer, more, judge) for fewer, more in steps]
     above = [_against_fewer("above linear", one, more, judge) for one, more in whole]
     return [finding for finding in slower + above if finding]
@@ -196,6 +205,16 @@ def _without_result(rows: Sequence[Row]) -> Iterator[Finding]:
             causes.setdefault((row.status, row.reason or "unknown"), []).append(_name(row))
     for (status, reason), names in sorted(causes.items(), key=lambda cause: cause[0][0]):
         yield Finding(kind=status, who=tuple(names), reason=reason, cells=tuple(names))
+
+
+def _untrained(rows: Sequence[Row]) -> Iterator[Finding]:
+    """Whose test accuracy is little better than guessing, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row.above_chance is False:
+            reasons.setdefault(little_better(row), []).append(_name(row))
+    for reason, names in reasons.items():
+        yield Finding(kind="untrained", who=tuple(names), reason=reason, cells=tuple(names))
 
 
 def _single_runs(rows: Sequence[Row]) -> Iterator[Finding]:

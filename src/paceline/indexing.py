@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from paceline import resources
+from paceline.devices import cards_of
 from paceline.errors import UserError
 from paceline.events import Block, Evaluation, EventFile, Phase, event_files
 from paceline.monitor import Sample, read_samples
@@ -55,31 +56,30 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     if index.execute("SELECT 1 FROM run WHERE id = ?", (run.id,)).fetchone():
         return
     outcome = msgspec.json.decode(read_plain(folder / OUTCOME_FILE), type=Outcome)
-    index.execute(
-        "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            run.id,
-            run.key,
-            cell_id(run.cell),
-            run.repeat,
-            run.machine.id,
-            run.machine.description,
-            run.machine.quota_cores,
-            run.framework_version,
-            run.fingerprint,
-            run.worker_code,
-            _insert_setup(index, run, folder),
-            json.dumps(run.shares),
-            run.started,
-            outcome.seconds,
-            outcome.status,
-            outcome.phase,
-            outcome.kind,
-            outcome.message,
-            outcome.log_end,
-            json.dumps(outcome.remarks),
-        ),
+    row = (
+        run.id,
+        run.key,
+        cell_id(run.cell),
+        run.repeat,
+        run.machine.id,
+        run.machine.description,
+        run.machine.quota_cores,
+        json.dumps(cards_of(run.cell.device_set, run.machine)),
+        run.framework_version,
+        run.fingerprint,
+        run.worker_code,
+        _insert_setup(index, run, folder),
+        json.dumps(run.shares),
+        run.started,
+        outcome.seconds,
+        outcome.status,
+        outcome.phase,
+        outcome.kind,
+        outcome.message,
+        outcome.log_end,
+        json.dumps(outcome.remarks),
     )
+    index.execute(f"INSERT INTO run VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608 - nothing but question marks
     if outcome.kind == INTERNAL_ERROR:  # what it has left may be what it failed of
         return
     if run.cell.command:

@@ -23,7 +23,7 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
     without_input: float
     without_exchange: float | None  # None where the framework cannot leave the exchange out
     alone: tuple[float, ...]  # each device by itself, with its share of the batch
-    base: float  # one device, as scaling is counted from
+    base: float  # one device, as scaling is counted from; of unlike ones as if each were like their mean
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +54,11 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
     def scales(self) -> bool:
         """Whether it surely is small too: a wide interval around zero tells nothing."""
         return self.may_be_nothing and bounds(self.lost)[1] <= SMALL * self.step.median
+
+
+def typical(seconds: Sequence[float], counts: Sequence[int]) -> float:
+    """Of a device as fast as the mean of all, where so many of each kind take so long: speeds add up, times do not."""
+    return sum(counts) / sum(count / each for count, each in zip(counts, seconds, strict=True))
 
 
 def lost_time(rounds: Sequence[Times], devices: int, scaling: str) -> LostTime:

@@ -12,7 +12,7 @@ import msgspec
 
 from paceline.cell import Cell
 from paceline.run_facts import Facts, facts_of, rows_among
-from paceline.stats import CONFIDENCE, NOISY, SEQUENTIAL_CONFIDENCE
+from paceline.statuses import Limit
 from paceline.store import Store
 
 # A replay is shown by itself; it does not take the place of what it repeats.
@@ -42,17 +42,11 @@ class Planned:
     cell: Cell
     skip_reason: str | None
     quick: bool  # its plan is scaled down for a small machine
-    widest: float  # an interval that is a larger part of its median makes the cell noisy
-    interval_asked: bool  # then rounds were added until the interval was narrow enough
+    limit: Limit  # beyond which it is noisy
     anew: bool  # its plan counts no runs from before it
     machine: str | None  # on which its plan ran; None if nothing of it did
     wanted: int
     run_ids: tuple[str, ...]
-
-    @property
-    def confidence(self) -> float:
-        """What an interval is asked for, so that 95 of 100 hold the true value."""
-        return SEQUENTIAL_CONFIDENCE if self.interval_asked else CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -119,8 +113,7 @@ def _planned(store: Store, plans: Sequence[sqlite3.Row]) -> Iterator[Planned]:
                 cell=msgspec.json.decode(cell["cell"], type=Cell),
                 skip_reason=cell["reason"],
                 quick=bool(plan["quick"]),
-                widest=plan["interval_target"] or NOISY,
-                interval_asked=plan["interval_target"] is not None,
+                limit=Limit(plan["interval_target"]),
                 anew=plan["older_runs"] == "none",
                 machine=machines.get(plan["id"]),
                 wanted=len(runs),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,17 @@ import msgspec
 
 from paceline import certificates, resource_rows
 from paceline.cell import Cell
+from paceline.chance import chance, check_target, least_target
 from paceline.cost import Cost
 from paceline.errors import UserError
 from paceline.measured import OF_PLANS, Measured, select, shown_plan
 from paceline.outcome import cause_of
 from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
-from paceline.scaling import Bases
+from paceline.scaling import Scaled, scaled
 from paceline.shares import told_shares
-from paceline.stats import LEAST_TO_STOP, PARTS, Estimate, estimate
+from paceline.stats import PARTS, Estimate, estimate
+from paceline.statuses import FAILED, NOISY_CELL, NOT_RUN, Runs, status_of
 from paceline.store import Store
 from paceline.timing.rows import CommandRow, command_row
 from paceline.workloads import all_workloads
@@ -40,6 +42,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool  # scaled down for a small machine
     devices: str
     device_count: int
+    cards: tuple[str, ...] = ()  # what each of its GPUs is; empty for processors
     update: str
     parameter_device: str  # where a parameter server keeps its copy; empty where there is none
     data: str
@@ -70,6 +73,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     waiting: float | None  # part of the training time in which images were not ready
     train_accuracy: Estimate | None  # of the last epoch, while it was trained
     test_accuracy: Estimate | None  # after the last epoch
+    chance: float | None = None  # the test accuracy of guessing; unknown where the workload's plug-in is gone
+    above_chance: bool | None = None  # whether it was trained long enough to tell; None if it was not evaluated
     evaluation_seconds: float | None  # all evaluations together, not part of `seconds`
     target: float | None  # the test accuracy that was asked for
     runs_at_target: int  # how many runs reached it
@@ -83,10 +88,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     noise: Noise  # what else happened on its cores, medians of the runs
     memory_of: str  # what each of them belongs to: "device", or "all devices" where one process serves them all
     scaling_kind: str  # weak: the batch grows with the devices; strong: it stays
-    scaling: float | None  # images/s against one device
-    scaling_interval: tuple[float, float] | None
-    efficiency: float | None  # scaling divided by devices
-    wrapped_efficiency: float | None  # likewise against one device in the same wrapper
+    scaling: float | None = None  # images/s against one of its devices; None where these are unlike
+    scaling_interval: tuple[float, float] | None = None
+    scaling_against: tuple[Scaled, ...] = ()  # the same by the device it is held against, one for each kind
+    efficiency: float | None = None  # images/s divided by what its devices do one by one
+    wrapped_efficiency: float | None = None  # likewise against one device in the same wrapper
     batch_norm: bool  # the network normalises over the images of each device
     parameters: int | None  # trainable; unknown where the plug-in with the workload is gone
     verified: bool  # `paceline verify` found it equal to the reference, with this code, these versions and this machine
@@ -111,8 +117,17 @@ def table_rows(
 ) -> list[Row]:
     """The rows of the newest plan; or of all plans, the newest first, where everything or certain cells are wanted."""
     measured = select(store, filters, target, everything=everything)
-    bases, proofs = Bases(measured), certificates.proofs(store.folder)
-    return [_row(one, bases, proofs, target) for one in measured]
+    if target is not None:
+        _check_target(measured, target)
+    proofs = certificates.proofs(store.folder)
+    return scaled([_row(one, proofs, target) for one in measured])
+
+
+def _check_target(measured: Iterable[Measured], target: float) -> None:
+    """Against the workloads that are evaluated."""
+    for name in dict.fromkeys(one.cell.workload for one in measured if one.cell.evaluate != "never"):
+        if workload := all_workloads().get(name):
+            check_target(target, workload)
 
 
 def chosen_rows(
@@ -138,9 +153,9 @@ def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
 Fields = dict[str, Any]  # some of a row
 
 
-def _row(one: Measured, bases: Bases, proofs: certificates.Proofs, target: float | None) -> Row:
+def _row(one: Measured, proofs: certificates.Proofs, target: float | None) -> Row:
     workload = all_workloads().get(one.cell.workload)
-    speed = estimate(one.values("images_per_second"), confidence=one.planned.confidence)
+    speed = estimate(one.values("images_per_second"), confidence=one.planned.limit.confidence)
     command = command_row(one.cell.command, one.good) if one.cell.command else None
     status, reason = _status(one, command.real_seconds if command else speed)
     return Row(
@@ -154,8 +169,8 @@ def _row(one: Measured, bases: Bases, proofs: certificates.Proofs, target: float
         command=command,
         **_times(one),
         **_accuracies(one, target),
+        **_beside_chance(one, workload),
         **_resources(one),
-        **_scaling(one, bases),
     )
 
 
@@ -174,7 +189,7 @@ def _settings(one: Measured) -> Fields:
         "cores_per_device": len(cell.cores[0]),
         "scaling_kind": cell.scaling,
         "marks": _marks(one),
-        "sequential": one.planned.interval_asked,
+        "sequential": one.planned.limit.target is not None,
     }
 
 
@@ -187,6 +202,7 @@ def _origin(one: Measured, proofs: certificates.Proofs) -> Fields:
         "machine": last.get("machine"),
         "machine_description": last.get("machine_description"),
         "quota_cores": last.get("quota_cores"),
+        "cards": tuple(msgspec.json.decode(last["cards"])) if last else (),
         "verified": bool(one.runs) and all(certificates.proven(proofs, one.cell, run) for run in one.runs),
         "repeats": len(one.good),
         "runs": tuple(run["id"] for run in one.runs),
@@ -239,6 +255,13 @@ def _accuracies(one: Measured, target: float | None) -> Fields:
     }
 
 
+def _beside_chance(one: Measured, workload: Workload | None) -> Fields:
+    if workload is None:
+        return {}
+    by_chance, reached = chance(workload), _median(one.values("test_accuracy"))
+    return {"chance": by_chance, "above_chance": None if reached is None else reached >= least_target(by_chance)}
+
+
 def _resources(one: Measured) -> Fields:
     count, memory = one.cell.device_set.count, resource_rows.mebibytes(one.good, "memory_bytes")
     return {
@@ -253,34 +276,27 @@ def _resources(one: Measured) -> Fields:
     }
 
 
-def _scaling(one: Measured, bases: Bases) -> Fields:
-    plain, wrapped = bases.scaling(one, wrapped=False), bases.scaling(one, wrapped=True)
-    count = one.cell.device_set.count
-    return {
-        "scaling": plain.median if plain else None,
-        "scaling_interval": (plain.low, plain.high) if plain and plain.low and plain.high else None,
-        "efficiency": plain.median / count if plain else None,
-        "wrapped_efficiency": wrapped.median / count if wrapped else None,
-    }
+def _status(one: Measured, judged: Estimate | None) -> tuple[str, str | None]:
+    planned, runs = one.planned, Runs(one.planned.wanted, len(one.runs), len(one.failed))
+    status = status_of(runs, judged, planned.limit, skipped=bool(planned.skip_reason))
+    return status, _reason(one, status, judged)
 
 
-def _status(one: Measured, speed: Estimate | None) -> tuple[str, str | None]:
-    planned, failed = one.planned, one.failed
-    if planned.skip_reason:
-        return "skipped", planned.skip_reason
-    if failed:
-        first = failed[0]
-        which = "" if len(failed) == planned.wanted else f"{len(failed)} of {planned.wanted} runs: "
-        return "failed", f"{which}{cause_of(first['kind'], first['phase'], first['message'])}"
-    if len(one.runs) < planned.wanted:
+def _reason(one: Measured, status: str, judged: Estimate | None) -> str | None:
+    planned = one.planned
+    if status == FAILED:
+        first = one.failed[0]
+        which = "" if len(one.failed) == planned.wanted else f"{len(one.failed)} of {planned.wanted} runs: "
+        return f"{which}{cause_of(first['kind'], first['phase'], first['message'])}"
+    if status == NOT_RUN:
         goes_on = "starts over" if planned.anew else "goes on"
         more = "" if one.cell.command else f"; the same command {goes_on}"
-        return "not run", f"{len(one.runs)} of {planned.wanted} runs are done{more}"
-    if speed and planned.interval_asked and len(one.good) < LEAST_TO_STOP:
-        return "noisy", resource_rows.too_few(speed, planned.widest, len(one.good))
-    if speed and speed.wider_than(planned.widest):
-        return "noisy", resource_rows.unrest(speed, planned.widest, one.good)
-    return "ok", None
+        return f"{len(one.runs)} of {planned.wanted} runs are done{more}"
+    if status == NOISY_CELL and judged:
+        if planned.limit.needs_more(len(one.good)):
+            return resource_rows.too_few(judged, planned.limit.widest, len(one.good))
+        return resource_rows.unrest(judged, planned.limit.widest, one.good)
+    return planned.skip_reason
 
 
 def _marks(one: Measured) -> tuple[str, ...]:

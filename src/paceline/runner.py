@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -36,7 +36,7 @@ class Display(Protocol):
 
     def say(self, line: str) -> None: ...
     def begin(self, run: Run) -> None: ...
-    def show(self, event: AnyEvent) -> None: ...
+    def show(self, event: AnyEvent, ranks: Sequence[Sequence[AnyEvent]]) -> None: ...
     def end(self, run: Run, run_id: str, outcome: Outcome) -> None: ...
 
 
@@ -84,7 +84,7 @@ def train(run: Run, starts: list[Command], folder: Path, tools: Tools) -> Outcom
     braked = [rank for rank, times in enumerate(run.cell.slow) if times > 1]
     with Worker(starts, folder, ranks, run.timeout_seconds, braked=braked, gpus=devices.gpus) as worker:
         for event in worker.follow():
-            tools.display.show(event)
+            tools.display.show(event, [file.events for file in worker.files])
     seconds = time.monotonic() - began
     memory_ran_out = oom.killed_since(kills)
     outcome = judge(worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=memory_ran_out)

@@ -40,6 +40,7 @@ CREATE TABLE run (
     machine       TEXT NOT NULL, -- its id, the same after an update of its kernel or driver
     machine_description TEXT NOT NULL, -- with kernel and driver as they were
     quota_cores   REAL,          -- as much time of its cores a container could use; NULL where that was all
+    cards         TEXT NOT NULL, -- what each of its GPUs is, as a JSON list; empty for processors
     framework_version TEXT NOT NULL,
     fingerprint   TEXT NOT NULL, -- of the framework's environment
     worker_code   TEXT NOT NULL, -- hash of what measured it
@@ -166,13 +167,15 @@ SELECT plan_run.plan_id, plan_run.position, plan_run.key,
        ) AS run_id
 FROM plan_run JOIN plan ON plan.id = plan_run.plan_id;
 
--- Ranks train side by side: their images add up, and the slowest of them sets the time.
+-- Ranks train side by side: their images add up, and the slowest of them sets the time. A block of training counts when
+-- every rank that has begun has done it. While a run goes on, `Trained` says the same.
 CREATE VIEW merged_block AS
 SELECT run_id, phase, position, MAX(steps) AS steps, SUM(images) AS images, MAX(seconds) AS seconds,
        SUM(processor_seconds) AS processor_seconds, MAX(waited_seconds) AS waited_seconds,
        SUM(involuntary_switches) AS involuntary_switches,
        CASE WHEN COUNT(*) = COUNT(loss) THEN SUM(loss) END AS loss, SUM(correct) AS correct, MAX(epoch) AS epoch
-FROM block GROUP BY run_id, phase, position;
+FROM block GROUP BY run_id, phase, position
+HAVING phase <> 'train' OR COUNT(*) >= (SELECT COUNT(DISTINCT rank) FROM phase WHERE phase.run_id = block.run_id);
 
 -- The same, kept for each run when it is indexed: every table asks for it, and to merge thousands of runs takes a while.
 CREATE TABLE step_block AS SELECT * FROM merged_block;

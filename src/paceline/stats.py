@@ -88,11 +88,6 @@ def estimate(values: Sequence[float], scale: Scale = FACTORS, confidence: float 
     return _between(median, method.interval(fitting.evened(values), confidence), fitting)
 
 
-def quotient(values: Sequence[float], base: Sequence[float]) -> Estimate | None:
-    """Median over median, where nobody asks how sure it is."""
-    return Estimate(statistics.median(values) / statistics.median(base)) if values and base else None
-
-
 def ratio(values: Sequence[float], base: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
     """Median over median of what is above zero."""
     return _compared(values, base, truediv, FACTORS, confidence)

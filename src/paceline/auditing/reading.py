@@ -269,6 +269,8 @@ def _figures(name: str, text: str) -> tuple[Number, ...]:
     if name == DEVICES:
         count = device_count(text)
         return () if count is None else (exact(count),)
+    if name == SPEED_UP:  # against unlike cards by their names, such as 1.90× cuda:0, 3.10× cuda:2
+        return tuple(filter(None, map(number, text.split(", "))))
     return numbers(text) if name == MEMORY else tuple(filter(None, [number(text)]))
 
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator
-from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
 
 from paceline.auditing.rows import Finding
 from paceline.errors import UserError
-from paceline.events import Block, event_files
+from paceline.events import event_files
 from paceline.metrics import Row, table_rows
 from paceline.outcome import Outcome
 from paceline.plain_files import read_plain
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, UNREADABLE
+from paceline.scaling import training
 from paceline.store import Store
+from paceline.trained import Trained
 from paceline.workloads import all_workloads
 
 EXACT = 1e-9  # the same arithmetic in another order
-ALIKE = ("workload", "framework", "update", "data", "input", "precision", "scaling_kind", "cores_per_device")
 
 
 def examine(store: Store) -> list[Finding | None]:
@@ -42,7 +42,7 @@ def speed(row: Row, rows: list[Row], store: Store) -> Texts:
     if row.images_per_second is None:
         return
     ended_well = [folder for run in row.runs if _ended_well(folder := store.folder / RUN_FOLDER / run)]
-    speeds = [images / seconds for images, seconds in map(_trained, ended_well) if seconds > 0]
+    speeds = [found for folder in ended_well if (found := _trained(folder).images_per_second)]
     if len(speeds) == row.repeats:
         shown, right = row.images_per_second.median, statistics.median(speeds)
         yield _compare("images/s", shown, right, f"the events of its runs ({len(speeds)}) make")
@@ -60,14 +60,8 @@ def _ended_well(folder: Path) -> bool:
         raise UserError(f"{path} cannot be read: {error}; repair it or move its folder out of the store.") from None
 
 
-def _trained(folder: Path) -> tuple[int, float]:
-    """Images of all ranks, and the seconds of the slowest in each block."""
-    ranks = []
-    for file in event_files(folder).values():
-        ranks.append([each for each in file.events if isinstance(each, Block) and each.phase == "train"])
-    images = sum(block.images for blocks in ranks for block in blocks)
-    steps = zip_longest(*ranks)
-    return images, sum(max(block.seconds for block in together if block) for together in steps)
+def _trained(folder: Path) -> Trained:
+    return Trained.of(file.events for file in event_files(folder).values())
 
 
 def epoch(row: Row, rows: list[Row], store: Store) -> Texts:
@@ -79,25 +73,17 @@ def epoch(row: Row, rows: list[Row], store: Store) -> Texts:
 
 
 def scaling(row: Row, rows: list[Row], store: Store) -> Texts:
-    bases = [other for other in rows if _is_base(other, row)]
-    if row.scaling is None or row.images_per_second is None or row.device_count == 1 or len(bases) != 1:
-        return
-    base = bases[0].images_per_second
-    if base:
-        how = f"{row.images_per_second.median:.6g} / {base.median:.6g} of one device ="
-        yield _compare("scaling", row.scaling, row.images_per_second.median / base.median, how)
+    """Against each device that it is held against, where only one row can be meant."""
+    for one in row.scaling_against:
+        bases = [other for other in rows if other.devices == one.devices and _is_base(other, row)]
+        base = bases[0].images_per_second if len(bases) == 1 else None
+        if base and row.images_per_second:
+            how = f"{row.images_per_second.median:.6g} / {base.median:.6g} of one device ="
+            yield _compare("scaling", one.scaling.median, row.images_per_second.median / base.median, how)
 
 
 def _is_base(base: Row, row: Row) -> bool:
-    times = row.device_count if row.scaling_kind == "weak" else 1
-    kinds = {("cpu" in each.devices) for each in (base, row)}
-    return (
-        base.device_count == 1
-        and not base.wrapped
-        and len(kinds) == 1
-        and base.batch_size * times == row.batch_size
-        and all(getattr(base, name) == getattr(row, name) for name in ALIKE)
-    )
+    return not (base.wrapped or base.slow) and training(base, wrapped=False) == training(row, wrapped=False)
 
 
 def efficiency(row: Row, rows: list[Row], store: Store) -> Texts:

@@ -41,7 +41,7 @@ class Lines:
 
 def scaling(material: Material) -> Drawing | None:
     """Speed-up against devices with the ideal line, and efficiency."""
-    alike = [row for row in material.rows if not (row.wrapped or row.slow or len(set(row.shares)) > 1)]
+    alike = [row for row in material.rows if not (row.wrapped or row.slow or _unlike(row))]
     lines = _lines(alike, BY_DEVICES, lambda row: row.scaling is not None)
     most = max((row.device_count for row in lines.rows), default=1)
     if most == 1:
@@ -66,6 +66,11 @@ def scaling(material: Material) -> Drawing | None:
     left_out = [f"without {unlike} cells of unlike, slowed or wrapped devices"] if unlike else []
     told = [_told_scaling(row, name) for row, name in lines.points() if row.device_count > 1]
     return Drawing({"hconcat": panels, "spacing": 40}, told, [*lines.notes, *left_out, *cut])
+
+
+def _unlike(row: Row) -> bool:
+    """Whether its devices have unlike shares, or no speed-up that is one number."""
+    return len(set(row.shares)) > 1 or len(row.scaling_against) > 1
 
 
 def _speed_up(row: Row) -> Spec:

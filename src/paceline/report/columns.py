@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from paceline.chance import least_target
 from paceline.metrics import Row
 from paceline.stats import Estimate
 
@@ -36,6 +37,9 @@ def interval(value: Estimate | None) -> str:
 
 
 def scaling(row: Row) -> str:
+    """Against each kind of unlike devices by its name."""
+    if len(row.scaling_against) > 1:
+        return ", ".join(f"{one.scaling.median:.2f}× {one.devices}" for one in row.scaling_against)
     return NOTHING if row.scaling is None else f"{row.scaling:.2f}×"
 
 
@@ -97,6 +101,12 @@ def accuracy(value: Estimate | None) -> str:
     if value is None or value.low is None:
         return part(value.median if value else None)
     return f"{part(value.median)} ({part(value.low)}–{part(value.high)})"
+
+
+def little_better(row: Row) -> str:
+    """Why an accuracy near that of guessing is no result."""
+    by_chance = row.chance or 0.0
+    return f"a test accuracy below {least_target(by_chance):g} tells little: guessing gets {by_chance:g}"
 
 
 def never_there(row: Row) -> bool:
@@ -248,7 +258,7 @@ NEVER_FOOTNOTE = (
 )
 FOOTNOTE = (
     "images/s: training only, median of fresh processes with its 95 % interval. s: training time. "
-    "first step: seconds, compilation included. scaling: images/s against one device. "
+    "first step: seconds, compilation included. scaling: images/s against one of its devices. "
     "MiB: peak minus idle memory of each device. "
     "utilisation: part of the training time in which its cores or GPU were busy, median and range of samples. "
     "other, stolen: parts of its cores' time that other programs, or the host of a virtual machine, took."

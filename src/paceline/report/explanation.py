@@ -37,6 +37,7 @@ MEANINGS = {
     REST: "mostly: a smaller part of the batch is less efficient; try a larger batch",
 }
 UNLIKE_REST = "mostly: together, unlike devices are slower than as many of the first one"
+UNLIKE_CARDS_REST = "how the fastest device differs from the mean of all"
 WEAK_REST = "how the fastest device differs from the first"  # its part of the batch is no smaller than that of one
 FOOTNOTE = (
     "Each part is the difference of two twins of the cell, round by round; medians of rounds, which need not add up "
@@ -93,6 +94,7 @@ def lines(explained: Explanation, time: LostTime) -> list[tuple[str, ...]]:
     """The table without its headings."""
     unlike = explained.slow or len(set(explained.shares)) > 1
     rest = UNLIKE_REST if unlike else WEAK_REST if explained.scaling == "weak" else MEANINGS[REST]
+    rest = UNLIKE_CARDS_REST if len(_bases(explained)) > 1 else rest
     meanings = {**MEANINGS, REST: rest}
     parts = [
         (part.name, milliseconds(part.seconds.median), interval(part.seconds), _of_loss(part), meanings[part.name])
@@ -101,13 +103,20 @@ def lines(explained: Explanation, time: LostTime) -> list[tuple[str, ...]]:
     return [*parts, ("lost in all", milliseconds(time.lost.median), interval(time.lost), "", "")]
 
 
+def _bases(explained: Explanation) -> list[str]:
+    """The twins that it is held against: one device, or one of each kind."""
+    return [twin.name for twin in explained.twins if twin.name.startswith("one ")] or ["one device"]
+
+
 def remarks(explained: Explanation, time: LostTime) -> list[str]:
     """How well it scales, what was measured, and what is special about it."""
     size = "+".join(map(str, explained.shares))
     source = f"{explained.data} {explained.input}".strip()
     slowed = [f"device {index} by {times:g}×" for index, times in enumerate(explained.slow) if times > 1]
+    bases = _bases(explained)
+    base = bases[0] if len(bases) == 1 else f"the mean of {' and '.join(bases)}"
     said = [
-        f"speed-up over one device without input: {time.speed_up.median:.2f}× "
+        f"speed-up over {base} without input: {time.speed_up.median:.2f}× "
         f"({interval(time.speed_up, lambda value: f'{value:.2f}')}), efficiency {time.efficiency.median:.0%} "
         f"({interval(time.efficiency, lambda value: f'{value:.0%}')})",
         f"{explained.update}, {source}, {explained.precision}, batch {size}={explained.batch_size} "

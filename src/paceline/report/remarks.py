@@ -9,13 +9,14 @@ from itertools import compress
 from msgspec.structs import replace
 
 from paceline.metrics import Row
-from paceline.report.columns import batch, joined, where
+from paceline.report.columns import batch, joined, little_better, where
 from paceline.report.words import few
 
 Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
 MOST_TRAININGS = 6  # that a sentence names
 MOST_NOISY = 4  # rows of which each has its reason
 MOST_NAMED = 8  # of those that share one
+SEVERAL = {"is": "are", "was": "were"}
 SETTINGS: dict[str, Callable[[Row], float]] = {
     "batches": lambda row: row.batch_size,
     "learning rates": lambda row: row.learning_rate,
@@ -105,13 +106,16 @@ def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
         yield "", NO_SINGLE_NETWORK
     if row.target is not None and 0 < row.runs_at_target < row.repeats:
         yield "", f"{row.runs_at_target} of {row.repeats} runs reached the test accuracy {row.target:g}"
+    if row.above_chance is False:
+        yield "was not trained long enough", little_better(row)
     if memory and row.memory_of == "all devices" and row.peak_memory_mib and not row.command:
         yield "", "one process serves all devices, so its memory is that of all together"
 
 
 def _sentence(names: list[str], state: str, words: str) -> str:
-    if len(names) > 1 and state.startswith("is "):
-        state = f"are {state.removeprefix('is ')}"
+    verb, _, rest = state.partition(" ")
+    if len(names) > 1 and verb in SEVERAL:
+        state = f"{SEVERAL[verb]} {rest}"
     named = few(names, MOST_NAMED if state.endswith("noisy") else len(names), ", ")
     return f"{named}{' ' if state else ''}{state}: {words}"
 

@@ -148,6 +148,7 @@ def _flat(row: Row) -> dict[str, object]:
     values = msgspec.to_builtins(row)
     estimates = {name: values.pop(name) or {} for name in ("images_per_second", "train_accuracy", "test_accuracy")}
     values["utilisation"] = ["/".join(map(str, device)) for device in values["utilisation"]]
+    values["scaling_against"] = [f"{one.devices}={one.scaling.median}" for one in row.scaling_against]
     noise = {f"noise_{name}": value for name, value in values.pop("noise").items()}
     values.update(flat_command(row))
     joined = {

@@ -31,8 +31,8 @@ def lines(rows: Sequence[Row]) -> list[str]:
 
 
 def below_remarks(rows: Sequence[Row]) -> list[str]:
-    """All sentences but those about cells without a result, which the remarks have just named."""
-    return sentences([finding for finding in findings(rows) if finding.kind not in TOGETHER])
+    """All sentences but those about cells without a result or not trained, which the remarks have just named."""
+    return sentences([finding for finding in findings(rows) if finding.kind not in (*TOGETHER, UNTRAINED)])
 
 
 def first_ones(said: Sequence[str]) -> list[str]:
@@ -113,6 +113,11 @@ def one_run(found: Sequence[Finding]) -> list[str]:
     return ["one run each: nothing can be told about differences; more repeats tell"]
 
 
+def untrained(found: Sequence[Finding]) -> list[str]:
+    causes = (f"{', '.join(finding.who)} ({finding.reason})" for finding in found)
+    return [f"not trained long enough: {few(causes, MOST_PARTS)}"]
+
+
 def measured_apart(found: Sequence[Finding]) -> list[str]:
     sets = ", ".join(finding.where for finding in found)
     return [f"not all of {sets} was measured in the same rounds: a change of the machine would look like a difference"]
@@ -138,6 +143,7 @@ def _or(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
+UNTRAINED = "untrained"
 TOGETHER = {"failed": "without result", "skipped": "without result"}
 WORDS: dict[str, Callable[[Sequence[Finding]], list[str]]] = {
     "one run": one_run,
@@ -148,4 +154,5 @@ WORDS: dict[str, Callable[[Sequence[Finding]], list[str]]] = {
     "accuracy": _best("highest test accuracy", as_difference),
     "memory": _best("least memory", as_factor),
     "apart": measured_apart,
+    UNTRAINED: untrained,
 }

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from paceline.chance import floor_of
 from paceline.findings import ACCURACY, MEMORY, RATIO, SPEED, Against, Judge, Quantity, interleaved
 from paceline.metrics import Row
 from paceline.report.columns import accuracy, interval, number, where
@@ -20,7 +21,6 @@ SURE, UNSURE, UNKNOWN = "clear", "cannot tell", "not known"
 SIGNS = {SURE: "●", UNSURE: "◐", UNKNOWN: "○"}
 ONE_RUN = "one run: nothing can be told about differences; more repeats tell"
 MOST_NAMED = 4
-STEP = 0.05  # a target that nobody gave is a multiple of this
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,23 @@ def silence(rows: Sequence[Row]) -> str:
 
 def _of_machine(rows: Sequence[Row], times: Times, target: float | None) -> Iterator[Answer]:
     reached = target or common_target(rows)
+    untrained = sum(row.above_chance is False for row in rows)
+    aside = f"{untrained} other{'s were' if untrained > 1 else ' was'} not trained long enough" if untrained else ""
     quickest = [_quickest(rows, times, reached)] if reached else []
-    for question in (*QUESTIONS, *quickest):
+    for question in (*QUESTIONS, replace(BEST, aside=aside), *quickest):
         yield from _answer(question, rows)
+    if not reached:
+        yield from _near_chance(rows)
+
+
+def _near_chance(rows: Sequence[Row]) -> Iterator[Answer]:
+    """Why there is no accuracy to which the time could be asked for."""
+    accurate = [row for row in rows if row.test_accuracy_of_runs and row.chance is not None]
+    if accurate:
+        row = min(accurate, key=lambda row: min(row.test_accuracy_of_runs))
+        ended = f"a run of {_names(rows)(row)} on {where(row)} ended at {min(row.test_accuracy_of_runs):.3f}"
+        why = shown(f"{ended}, and guessing gets {row.chance:g}")
+        yield Answer("Quickest to a test accuracy", row, "not trained long enough", "", UNKNOWN, why)
 
 
 def _answer(question: Question, rows: Sequence[Row]) -> Iterator[Answer]:
@@ -134,9 +148,10 @@ def _sureness(question: Question, best: Row, others: Sequence[tuple[Row, Against
 
 
 def common_target(rows: Sequence[Row]) -> float | None:
-    """The highest round test accuracy that every run of the rows has reached in the end; None if there is none."""
-    reached = min((value for row in rows for value in row.test_accuracy_of_runs), default=0.0)
-    return round(math.floor(reached / STEP + 1e-9) * STEP, 2) or None
+    """The highest round test accuracy, above guessing, that every run has reached of the rows that got anywhere."""
+    trained = [row for row in rows if row.above_chance is not False and row.test_accuracy_of_runs]
+    reached = floor_of(min((value for row in trained for value in row.test_accuracy_of_runs), default=0.0))
+    return reached if reached > max((row.chance or 0.0 for row in trained), default=0.0) else None
 
 
 def _quickest(rows: Sequence[Row], times: Times, target: float) -> Question:
@@ -189,5 +204,5 @@ def _few(names: Sequence[str], last: str) -> str:
 QUESTIONS = (
     Question("Fastest", SPEED, _with("images/s"), as_factor),
     Question("Least memory", MEMORY, _with("MiB, all devices together"), as_factor),
-    Question("Best test accuracy", ACCURACY, accuracy, as_difference),
 )
+BEST = Question("Best test accuracy", ACCURACY, accuracy, as_difference)

@@ -11,13 +11,14 @@ from pathlib import Path
 from paceline.cell import Cell
 from paceline.display import cell_name
 from paceline.errors import UserError
-from paceline.events import AnyEvent, Block, EventFile, event_paths
+from paceline.events import EventFile, event_paths
 from paceline.indexing import read_run
 from paceline.monitor import FILE as MONITOR_FILE
 from paceline.outcome import printable
 from paceline.plain_files import is_own_folder, open_plain
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, UNREADABLE, RunRecord
 from paceline.store import Store
+from paceline.trained import Trained
 from paceline_worker.protocol import LEASE_FILE
 
 SILENCE_SECONDS = 5.0  # who measures writes a sample twice a second; after so long without one it is gone
@@ -73,20 +74,9 @@ class OpenRun:
         return printable(least.phase) if least else "start"
 
     @property
-    def steps(self) -> int:
-        """Measured ones so far, of the rank that got least far."""
-        return min((sum(block.steps for block in _trained(file.events)) for file in self.files.values()), default=0)
-
-    @property
-    def images_per_second(self) -> float | None:
-        """So far: the images of all ranks, and the time of the slowest."""
-        ranks = [_trained(file.events) for file in self.files.values()]
-        slowest = max((sum(block.seconds for block in blocks) for blocks in ranks), default=0.0)
-        return sum(block.images for blocks in ranks for block in blocks) / slowest if slowest else None
-
-
-def _trained(events: list[AnyEvent]) -> list[Block]:
-    return [event for event in events if isinstance(event, Block) and event.phase == "train"]
+    def trained(self) -> Trained:
+        """By all ranks, so far."""
+        return Trained.of(file.events for file in self.files.values())
 
 
 def _is_held(lease: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Lists of plans and of runs, straight from the index: no statistics, so that the first view comes at once."""
+"""Lists of plans and of runs, straight from the index: only as much statistics as a cell's status needs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from paceline.cell import Cell
 from paceline.display import cell_name, duration
 from paceline.outcome import cause_of, printable, shortened
 from paceline.report.columns import number
+from paceline.stats import estimate
+from paceline.statuses import Limit, Runs, counted, status_of
 from paceline.store import Store
 from paceline.web.live import moment_of
 
@@ -22,27 +24,7 @@ PAGE = 50  # lines
 CAUSE_LETTERS = 120  # in a list of cells; the page of a run has all of it
 FILTERS = ("workload", "framework", "devices", "data")  # settings of a cell that a form offers
 
-# Of each cell of a plan how many runs it wants and what became of those that are done.
-PLANS = """
-WITH shown AS (SELECT * FROM plan ORDER BY id DESC LIMIT :limit OFFSET :offset),
-result AS (
-    SELECT plan_result.plan_id, plan_result.position, run.status
-    FROM plan_result LEFT JOIN run ON run.id = plan_result.run_id
-    WHERE plan_result.plan_id IN (SELECT id FROM shown)
-),
-cell AS (
-    SELECT plan_id, position, COUNT(*) AS wanted, COUNT(status) AS done, SUM(status = 'failed') AS failed
-    FROM result GROUP BY plan_id, position
-)
-SELECT shown.id, shown.suite, shown.command, shown.quick, COUNT(*) AS cells,
-       COALESCE(SUM(cell.wanted), 0) AS wanted, COALESCE(SUM(cell.done), 0) AS done,
-       SUM(plan_cell.reason IS NOT NULL) AS skipped,
-       COALESCE(SUM(plan_cell.reason IS NULL AND cell.failed > 0), 0) AS failed,
-       COALESCE(SUM(plan_cell.reason IS NULL AND cell.failed = 0 AND cell.done = cell.wanted), 0) AS ok
-FROM shown JOIN plan_cell ON plan_cell.plan_id = shown.id
-LEFT JOIN cell ON cell.plan_id = shown.id AND cell.position = plan_cell.position
-GROUP BY shown.id ORDER BY shown.id DESC
-"""
+PLANS = "SELECT id, suite, command, quick, interval_target FROM plan ORDER BY id DESC LIMIT :limit OFFSET :offset"
 CHOSEN = " AND ".join(f"(:{name} IS NULL OR json_extract(run.cell, '$.{name}') = :{name})" for name in FILTERS)
 RUNS = f"""
 SELECT run.id, run.cell, run.repeat, run.status, run.started, run.seconds, run.kind, run.phase, run.message,
@@ -55,18 +37,21 @@ ORDER BY run.id DESC
 COUNT = f"SELECT COUNT(*) AS runs FROM run WHERE {CHOSEN} AND (:status IS NULL OR run.status = :status)"  # noqa: S608
 
 
+# Of each cell of these plans how many runs it wants, and what became of those that are done.
 CELLS = """
-WITH result AS (SELECT * FROM plan_result WHERE plan_id = :plan)
-SELECT plan_cell.cell, plan_cell.reason, COUNT(result.key) AS wanted, COUNT(run.id) AS done,
-       COALESCE(SUM(run.status = 'failed'), 0) AS failed,
+WITH chosen AS (SELECT value AS id FROM json_each(:plans)),
+result AS (SELECT * FROM plan_result WHERE plan_id IN (SELECT id FROM chosen))
+SELECT plan_cell.plan_id, plan_cell.cell, plan_cell.reason, plan.interval_target,
+       COUNT(result.key) AS wanted, COUNT(run.id) AS done, COALESCE(SUM(run.status = 'failed'), 0) AS failed,
        MIN(CASE WHEN run.status = 'failed' THEN run.id END) AS failed_run,  -- SQLite takes its cause from the same row
        run.kind, run.phase, run.message,
-       json_group_array((SELECT images_per_second FROM training WHERE training.run_id = run.id))
-           FILTER (WHERE run.status = 'ok') AS speeds
-FROM plan_cell
-LEFT JOIN result ON result.position = plan_cell.position
+       json_group_array(json((SELECT json_array(images_per_second, seconds) FROM training
+                              WHERE training.run_id = run.id))) FILTER (WHERE run.status = 'ok') AS trained
+FROM plan_cell JOIN plan ON plan.id = plan_cell.plan_id
+LEFT JOIN result ON result.plan_id = plan_cell.plan_id AND result.position = plan_cell.position
 LEFT JOIN run ON run.id = result.run_id
-WHERE plan_cell.plan_id = :plan GROUP BY plan_cell.position ORDER BY plan_cell.position
+WHERE plan_cell.plan_id IN (SELECT id FROM chosen)
+GROUP BY plan_cell.plan_id, plan_cell.position ORDER BY plan_cell.plan_id, plan_cell.position
 """
 
 
@@ -127,16 +112,15 @@ class CellLine:
 
 def cells(store: Store, plan_id: str) -> list[CellLine]:
     """How far each cell of a plan is, in the order of its table."""
-    return [_cell_line(row) for row in store.query(CELLS, plan=plan_id)]
+    return [_cell_line(row) for row in store.query(CELLS, plans=json.dumps([plan_id]))]
 
 
 def _cell_line(row: sqlite3.Row) -> CellLine:
-    speeds = [speed for speed in json.loads(row["speeds"]) if speed is not None]
+    cell, speeds = msgspec.json.decode(row["cell"], type=Cell), _of_runs(row, "images/s")
     cause = cause_of(row["kind"], row["phase"], row["message"])
-    complete = "ok" if row["done"] == row["wanted"] else "not run"
     return CellLine(
-        name=printable(cell_name(msgspec.json.decode(row["cell"], type=Cell))),
-        status="skipped" if row["reason"] else "failed" if row["failed"] else complete,
+        name=printable(cell_name(cell)),
+        status=_status(row, cell),
         reason=printable(row["reason"] or ""),
         cause=printable(shortened(cause, CAUSE_LETTERS)) if row["failed_run"] else "",
         failed_run=row["failed_run"],
@@ -146,10 +130,26 @@ def _cell_line(row: sqlite3.Row) -> CellLine:
     )
 
 
+def _status(row: sqlite3.Row, cell: Cell) -> str:
+    """As the report of the plan will have it."""
+    runs, limit = Runs(row["wanted"], row["done"], row["failed"]), Limit(row["interval_target"])
+    judged = estimate(_of_runs(row, "seconds" if cell.command else "images/s"), confidence=limit.confidence)
+    return status_of(runs, judged, limit, skipped=bool(row["reason"]))
+
+
+def _of_runs(row: sqlite3.Row, quantity: str) -> list[float]:
+    """Of those that ended well and have it."""
+    place = ("images/s", "seconds").index(quantity)
+    return [trained[place] for trained in json.loads(row["trained"]) if trained and trained[place] is not None]
+
+
 def plans(store: Store, page: int) -> tuple[Page, list[PlanLine]]:
     shown = _page(page, store.query("SELECT COUNT(*) FROM plan"))
-    rows = store.query(PLANS, limit=PAGE, offset=shown.offset)
-    return shown, [_plan_line(row) for row in rows]
+    found = store.query(PLANS, limit=PAGE, offset=shown.offset)
+    cells: dict[str, list[sqlite3.Row]] = {plan["id"]: [] for plan in found}
+    for row in store.query(CELLS, plans=json.dumps(list(cells))):
+        cells[row["plan_id"]].append(row)
+    return shown, [_plan_line(plan, cells[plan["id"]]) for plan in found]
 
 
 def _page(wanted: int, counted: Sequence[sqlite3.Row]) -> Page:
@@ -157,18 +157,17 @@ def _page(wanted: int, counted: Sequence[sqlite3.Row]) -> Page:
     return Page(min(max(1, wanted), Page(1, total).last), total)
 
 
-def _plan_line(row: sqlite3.Row) -> PlanLine:
-    open_ = row["cells"] - row["skipped"] - row["failed"] - row["ok"]
-    counts = {"ok": row["ok"], "failed": row["failed"], "skipped": row["skipped"], "not run": open_}
+def _plan_line(plan: sqlite3.Row, cells: Sequence[sqlite3.Row]) -> PlanLine:
+    statuses = (_status(row, msgspec.json.decode(row["cell"], type=Cell)) for row in cells)
     return PlanLine(
-        id=row["id"],
-        when=moment(moment_of(row["id"])),
-        suite=printable(row["suite"]) or "no suite",
-        command=printable(row["command"]),
-        quick=bool(row["quick"]),
-        counts={word: count for word, count in counts.items() if count},
-        done=row["done"],
-        wanted=row["wanted"],
+        id=plan["id"],
+        when=moment(moment_of(plan["id"])),
+        suite=printable(plan["suite"]) or "no suite",
+        command=printable(plan["command"]),
+        quick=bool(plan["quick"]),
+        counts=counted(statuses),
+        done=sum(row["done"] for row in cells),
+        wanted=sum(row["wanted"] for row in cells),
     )
 
 

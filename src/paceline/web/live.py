@@ -254,15 +254,15 @@ def _summary(state: str, counts: Counts) -> str:
 
 
 def _run_now(run: OpenRun) -> RunNow:
-    speed = run.images_per_second
+    trained = run.trained
     return RunNow(
         id=run.id,
         name=run.name,
         interrupted=not run.is_alive,
         phase=run.phase,
-        steps=run.steps,
+        steps=trained.steps,
         of_steps=0 if run.cell.command else run.cell.steps,
-        images_per_second="" if speed is None else number(speed),
+        images_per_second="" if trained.images_per_second is None else number(trained.images_per_second),
     )
 
 

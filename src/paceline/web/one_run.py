@@ -106,7 +106,7 @@ def _environment(variables: Mapping[str, str]) -> Pairs:
 
 
 def _facts(run: OpenRun, outcome: Outcome | None) -> Pairs:
-    record, speed = run.record, run.images_per_second
+    record, speed = run.record, run.trained.images_per_second
     seed = record.cell.seed + record.repeat
     found: list[tuple[str, object]] = [
         ("repeat", record.repeat + 1),

@@ -19,6 +19,7 @@ from paceline.report.layouts import LAYOUTS
 from paceline.report.remarks import remarks
 from paceline.report.render import footnotes
 from paceline.series import Series
+from paceline.statuses import counted
 from paceline.store import Store
 from paceline.web.answers import Answer, answers, silence
 from paceline.web.cells import Island, island_of
@@ -211,7 +212,7 @@ def _heading(workloads: Sequence[str]) -> str:
 def _facts(details: Island) -> list[str]:
     """How much was measured, what came of it, and when."""
     statuses = [cell.marks[0] for cell in details.cells]
-    counts = [f"{statuses.count(word)} {word}" for word in MARKS if word in statuses]
+    counts = [f"{count} {word}" for word, count in counted(statuses).items()]
     runs, started = len(details.runs), [run.started for run in details.runs]
     cells = f"{len(statuses):,} cell{'s' * (len(statuses) != 1)} ({', '.join(counts)})"
     ends = (min(started), max(started)) if started else ()
