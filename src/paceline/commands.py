@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from paceline.display import Progress, cell_name, duration
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, Framework, expand, find
+from paceline.letters import quoted
 from paceline.machine import this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.metrics import chosen_rows, layout_of, table_rows
@@ -61,10 +63,9 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
     if machine.quota_cores is not None:
         print(f"{machine.cores_in_words}: devices that want more of them are marked oversubscribed")
     skips = {skip.cell: skip.reason for skip in plan.skips}
+    runs, todo = (Counter(run.cell for run in some) for some in (plan.runs, left))
     for cell in plan.cells:
-        runs = [run for run in plan.runs if run.cell == cell]
-        todo = sum(run.cell == cell for run in left)
-        state = f"skipped: {skips[cell]}" if cell in skips else f"{len(runs)} runs, {todo} to do"
+        state = f"skipped: {skips[cell]}" if cell in skips else f"{runs[cell]} runs, {todo[cell]} to do"
         print(f"{cell_name(cell)}: {state}")
     known = [seconds for run in left if (seconds := store.seconds_of(run)) is not None]
     about = [f"about {duration(sum(known))}"] if known else []

@@ -19,6 +19,7 @@ import msgspec
 
 from paceline.errors import UserError
 from paceline.indexing import insert_plan, insert_run
+from paceline.letters import quoted
 from paceline.outcome import Outcome
 from paceline.plan import Plan, Run
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord, cell_id
@@ -98,7 +99,7 @@ class Store:
         if len(found) != 1:
             newest = ", ".join(path.name for path in folders[-3:]) or "none"
             problem = "No run is" if not found else f"{len(found)} runs are"
-            raise UserError(f"{problem} named {text!r}; the newest are {newest}.")
+            raise UserError(f"{problem} named {quoted(text)}; the newest are {newest}.")
         return found[0]
 
     def query(self, sql: str, *values: Any, **named: Any) -> list[sqlite3.Row]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from paceline.bundles.reading import Taken
 from paceline.bundles.writing import Written
+from paceline.letters import printable
 from paceline.machine import Machine
-from paceline.outcome import printable
 from paceline.secrecy import warning
 
 

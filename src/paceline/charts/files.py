@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paceline.bounds import check_flag
 from paceline.charts.drawing import FORMATS
 from paceline.charts.kinds import KINDS, Picture, pictures
 from paceline.charts.style import LOOKS
@@ -33,6 +34,7 @@ class Wish:
             raise unknown("chart", self.kind, KINDS)
         if self.path.suffix.lower() not in FORMATS:
             raise UserError(f"{self.path}: a chart is written as {', '.join(FORMATS)}; end its name with one of these.")
+        check_flag("--table", self.table)
         check_place(self.path, f"{self.kind}.svg")
 
 

@@ -17,13 +17,14 @@ from pathlib import Path
 import msgspec
 
 from paceline import failure_messages, internal_errors, oom
+from paceline.bounds import check_flag, check_runs
 from paceline.cell import Cell
 from paceline.display import duration
-from paceline.errors import UserError
 from paceline.launchers import INHERITED
 from paceline.lost_devices import with_troubles
 from paceline.machine import Machine
-from paceline.outcome import Outcome, end_of_log, one_line, signal_name, with_processes
+from paceline.outcome import Outcome, end_of_log, signal_name, with_processes
+from paceline.letters import one_line
 from paceline.plan import Plan, Run
 from paceline.records import OUTCOME_FILE, SECRET, RunRecord
 from paceline.runner import ignore
@@ -76,6 +77,7 @@ def make_plan(given: Sequence[str], wishes: Wishes, machine: Machine) -> Plan:
     """Check all that a user can get wrong, then lay out the rounds."""
     _check(wishes)
     cells = cells_of(words.split(given), wishes, machine)
+    check_runs(len(cells) * wishes.repeats)
     suite = Suite(
         name=SUITE,
         workload=(words.WORKLOAD,),
@@ -90,12 +92,9 @@ def make_plan(given: Sequence[str], wishes: Wishes, machine: Machine) -> Plan:
 
 
 def _check(wishes: Wishes) -> None:
-    if wishes.repeats < 1:
-        raise UserError("--repeats is a whole number from 1 up.")
-    if wishes.warmup_runs < 0:
-        raise UserError("--warmup-runs is a whole number from 0 up.")
-    if not 0 < wishes.timeout < float("inf"):
-        raise UserError("--timeout is a number of seconds above 0.")
+    check_flag("--repeats", wishes.repeats)
+    check_flag("--warmup-runs", wishes.warmup_runs)
+    check_flag("--timeout", wishes.timeout)
 
 
 def cells_of(commands: Sequence[tuple[str, ...]], wishes: Wishes, machine: Machine) -> list[Cell]:

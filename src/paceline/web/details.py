@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.outcome import cause_of, shortened
+from paceline.letters import shortened
+from paceline.outcome import cause_of
 from paceline.records import RUN_FILE, RUN_FOLDER, SECRET, UNREADABLE
 from paceline.store import Store
 from paceline.timing.command import CommandCode

@@ -15,8 +15,9 @@ import msgspec
 from paceline.bundles.reading import IMPORT_FOLDER, ImportRecord
 from paceline.cell import Cell
 from paceline.display import cell_name, duration
+from paceline.letters import printable
 from paceline.measuring_lock import Holder, holder
-from paceline.outcome import cause_of, printable
+from paceline.outcome import cause_of
 from paceline.report.columns import number
 from paceline.shares import MEASURED
 from paceline.store import INDEX_FILE, Store

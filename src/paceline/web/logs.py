@@ -9,7 +9,7 @@ from pathlib import Path
 
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from paceline.outcome import printable
+from paceline.letters import printable
 from paceline.timing.metrics import TERMINAL_CODES
 
 WINDOW_BYTES = 64 * 1024

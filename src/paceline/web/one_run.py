@@ -13,7 +13,8 @@ from paceline import internal_errors
 from paceline.cell import Cell
 from paceline.display import duration
 from paceline.events import AnyEvent, Block, Evaluation, EventFile, Failed, Phase
-from paceline.outcome import Outcome, cause_of, printable
+from paceline.letters import printable
+from paceline.outcome import Outcome, cause_of
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, SECRET
 from paceline.report.columns import NOTHING, number
 from paceline.store import Store

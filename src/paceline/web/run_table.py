@@ -11,7 +11,8 @@ import msgspec
 
 from paceline.cell import Cell
 from paceline.display import cell_name
-from paceline.outcome import cause_of, printable
+from paceline.letters import printable
+from paceline.outcome import cause_of
 from paceline.report.grids import markdown as grid_markdown
 from paceline.report.layouts import Grid
 from paceline.report.words import spreadsheet_cell
