@@ -18,7 +18,7 @@ from paceline.display import Progress, cell_name, duration
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, Framework, expand, find
-from paceline.letters import quoted
+from paceline.letters import printable, quoted
 from paceline.machine import this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.metrics import chosen_rows, layout_of, table_rows
@@ -66,7 +66,7 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
     runs, todo = (Counter(run.cell for run in some) for some in (plan.runs, left))
     for cell in plan.cells:
         state = f"skipped: {skips[cell]}" if cell in skips else f"{runs[cell]} runs, {todo[cell]} to do"
-        print(f"{cell_name(cell)}: {state}")
+        print(printable(f"{cell_name(cell)}: {state}"))
     known = [seconds for run in left if (seconds := store.seconds_of(run)) is not None]
     about = [f"about {duration(sum(known))}"] if known else []
     about += (

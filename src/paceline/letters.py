@@ -6,14 +6,17 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from dataclasses import replace as dataclass_replace
-from typing import Any, TypeVar, cast
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import msgspec
 
 QUOTED = 80  # letters of a bad value that are told
 LINE = 1500  # letters of a message, which may list names
 LONG_WORD = re.compile(r"\S{301,}")  # longer than paths are
+SEVERAL_LINES = ("log_end",)  # fields whose lines stay lines
 Value = TypeVar("Value")
+Rest = ParamSpec("Rest")
 
 
 def printable(text: str) -> str:
@@ -48,8 +51,23 @@ def message(text: str) -> str:
 
 
 def printed(value: Value) -> Value:
-    """A value for a renderer: the same with all its words printable, however deep they lie; lines stay lines."""
+    """The same with all its words printable, however deep they lie."""
     return cast("Value", _CLEANED.get(type(value), _whole)(value))
+
+
+def plainly(render: Callable[Concatenate[Value, Rest], str]) -> Callable[Concatenate[Value, Rest], str]:
+    """A renderer that is given nothing but printable words."""
+
+    @wraps(render)
+    def of_printed(value: Value, /, *rest: Rest.args, **named: Rest.kwargs) -> str:
+        return render(printed(value), *rest, **named)
+
+    return of_printed
+
+
+def as_json(value: object) -> str:
+    """For people and programs: every word is as it was, but what would steer a terminal is an escape."""
+    return escaped(msgspec.json.format(msgspec.json.encode(value)).decode()) + "\n"
 
 
 def escaped(json: str) -> str:
@@ -68,16 +86,21 @@ def _code(letter: str) -> str:
 def _whole(value: Any) -> Any:
     """Structs and dataclasses keep what they are; all else that is no word is left alone."""
     if isinstance(value, msgspec.Struct):
-        return msgspec.structs.replace(value, **_changed(value, value.__struct_fields__))
+        changed = _changed(value, value.__struct_fields__)
+        return msgspec.structs.replace(value, **changed) if changed else value
     if is_dataclass(value) and not isinstance(value, type):
-        return dataclass_replace(value, **_changed(value, [field.name for field in fields(value)]))
+        changed = _changed(value, [field.name for field in fields(value)])
+        return dataclass_replace(value, **changed) if changed else value
     return value
 
 
 def _changed(value: object, names: Any) -> dict[str, Any]:
     """Only fields whose words have to change."""
     found = {name: getattr(value, name) for name in names}
-    cleaned = {name: printed(field) for name, field in found.items()}
+    cleaned = {
+        name: printable_lines(field) if name in SEVERAL_LINES and isinstance(field, str) else printed(field)
+        for name, field in found.items()
+    }
     return {name: field for name, field in cleaned.items() if field is not found[name]}
 
 
@@ -94,7 +117,7 @@ def _pairs(value: Mapping[Any, Any]) -> Any:
 
 
 _CLEANED: dict[type, Callable[[Any], Any]] = {
-    str: printable_lines,
+    str: printable,
     list: _items,
     tuple: _items,
     dict: _pairs,

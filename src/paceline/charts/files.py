@@ -11,6 +11,7 @@ from paceline.charts.drawing import FORMATS
 from paceline.charts.kinds import KINDS, Picture, pictures
 from paceline.charts.style import LOOKS
 from paceline.errors import UserError, unknown
+from paceline.letters import printable
 from paceline.metrics import chosen_rows
 from paceline.report.grids import differing
 from paceline.series import load_series
@@ -50,7 +51,8 @@ def draw(wish: Wish, folder: Path, filters: Filters, target: float | None) -> st
         raise UserError(f"There is no table {wish.table}: of these results {len(found)} can be drawn so.")
     picture = found[wish.table - 1]
     write_bytes(wish.path, FORMATS[wish.path.suffix.lower()](picture, LOOKS[wish.look]))
-    return "\n".join([f"{wish.path}: {KINDS[wish.kind].title}: {picture.shared}", *_others(found, wish.table)])
+    said = [f"{wish.path}: {KINDS[wish.kind].title}: {picture.shared}", *_others(found, wish.table)]
+    return "\n".join(map(printable, said))
 
 
 def _others(found: Sequence[Picture], drawn: int) -> list[str]:
