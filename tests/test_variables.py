@@ -13,7 +13,8 @@ from paceline.bundles.writing import export_bundle
 from paceline.errors import UserError
 from paceline.frameworks import all_frameworks
 from paceline.launchers import INHERITED, worker_environment
-from paceline.replay_results import differences
+from paceline.differences import Pair, differences
+from paceline.setups import setup_of
 from paceline.store import Store
 from paceline.timing.measuring import _kept
 from paceline.variables import HIDDEN, harmless, shown_variables
@@ -85,12 +86,10 @@ def test_no_page_shows_an_unknown_variable(tmp_path: Path) -> None:
 
 def test_difference_of_an_unknown_variable_is_named_without_its_values() -> None:
     run = of_machine(FIRST, "one", elsewhere())
-    old = msgspec.structs.replace(run, environment={"AWS_KEY": "hunter2", "XLA_FLAGS": "--a"})
-    new = msgspec.structs.replace(run, environment={"AWS_KEY": "hunter3", "XLA_FLAGS": "--b", "MY": "hunter4"})
-    assert list(differences(old, new)) == [
-        "variable AWS_KEY hidden → hidden",
-        "variable MY none → hidden",
-        "variable XLA_FLAGS --a → --b",
+    kept = ({"AWS_KEY": "hunter2", "XLA_FLAGS": "--a"}, {"AWS_KEY": "hunter3", "XLA_FLAGS": "--b", "MY": "hunter4"})
+    old, new = (setup_of(msgspec.structs.replace(run, environment=each), Path("/nowhere")) for each in kept)
+    assert list(differences([Pair("fake", [old], [new])])) == [
+        "fake variables: AWS_KEY (hidden) → (hidden), MY none → (hidden), XLA_FLAGS --a → --b"
     ]
 
 

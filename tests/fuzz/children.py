@@ -158,7 +158,7 @@ def _work(folder: Path, outputs: list[Path], work: Callable[[], None]) -> None:
         for number, path in enumerate(outputs, 1):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8") for number in (1, 2))
         os.chdir(folder)
         for what, most in (("CPU", 2 * MOST_SECONDS), ("FSIZE", MOST_WRITTEN)):
             resource.setrlimit(getattr(resource, f"RLIMIT_{what}"), (most, most))

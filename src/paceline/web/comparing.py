@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from paceline.cell import Cell
 from paceline.comparison import MORE_IS_BETTER, Comparison, compare
 from paceline.errors import UserError, unknown
-from paceline.letters import quoted
+from paceline.letters import plainly, quoted
 from paceline.report.comparison import HEADINGS, as_json, lines, markdown
 from paceline.report.words import spreadsheet_cell
 from paceline.sides import FILTERS as KINDS
@@ -84,6 +84,7 @@ def selections(store: Store) -> list[tuple[str, str]]:
     ]
 
 
+@plainly
 def as_csv(compared: Comparison) -> str:
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")
