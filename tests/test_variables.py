@@ -10,10 +10,10 @@ import pytest
 from paceline.bundles.selecting import Choice
 from paceline.bundles.telling import written
 from paceline.bundles.writing import export_bundle
+from paceline.differences import Pair, differences
 from paceline.errors import UserError
 from paceline.frameworks import all_frameworks
 from paceline.launchers import INHERITED, worker_environment
-from paceline.differences import Pair, differences
 from paceline.setups import setup_of
 from paceline.store import Store
 from paceline.timing.measuring import _kept

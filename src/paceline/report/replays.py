@@ -10,8 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from paceline.differences import NOTHING_ELSE
 from paceline import letters
+from paceline.differences import NOTHING_ELSE
 from paceline.letters import plainly
 from paceline.replay_results import Line, Replay
 from paceline.report.columns import NOTHING, number

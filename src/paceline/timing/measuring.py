@@ -25,8 +25,8 @@ from paceline.machine import Machine
 from paceline.outcome import Outcome, end_of_log, signal_name, with_processes
 from paceline.letters import one_line
 from paceline.plan import Plan, Run
-from paceline.runner import ignore
 from paceline.records import OUTCOME_FILE, RunRecord
+from paceline.runner import ignore
 from paceline.store import Store, new_id
 from paceline.suite import Suite
 from paceline.timing import command_line as words
