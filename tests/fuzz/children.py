@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MOST_SECONDS = 10  # of a processor
-MOST_WAITING = 60  # seconds on the wall, which a busy machine may take for what needs no processor
+MOST_WAITING = 40  # seconds on the wall, which a busy machine may take for what needs no processor
 MOST_BYTES = 500 << 20
 MOST_WRITTEN = 100 << 20
 MOST_READ = 10 << 20  # of what was printed
