@@ -18,7 +18,7 @@ from paceline.display import Progress, cell_name, duration
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, Framework, expand, find
-from paceline.letters import printable, quoted
+from paceline.letters import printable
 from paceline.machine import this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.metrics import chosen_rows, layout_of, table_rows

@@ -20,10 +20,10 @@ from paceline import failure_messages, internal_errors, oom
 from paceline.bounds import check_flag, check_runs
 from paceline.cell import Cell
 from paceline.display import duration
+from paceline.letters import one_line
 from paceline.lost_devices import with_troubles
 from paceline.machine import Machine
 from paceline.outcome import Outcome, end_of_log, signal_name, with_processes
-from paceline.letters import one_line
 from paceline.plan import Plan, Run
 from paceline.records import OUTCOME_FILE, RunRecord
 from paceline.runner import ignore
