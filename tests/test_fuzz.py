@@ -58,7 +58,7 @@ def test_same_seed_makes_the_same_harm() -> None:
         ("open('kept/x', 'w').write('other')", "changed kept"),
         ("open('left', 'w')", "left left"),
         ("x = bytearray(600 << 20)", "took 6"),
-        ("while True: pass", "took 1"),
+        ("while True: pass", "s of a processor"),
         ("print('fine')", ""),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -202,7 +203,8 @@ def print_log(folder: Path, run: str) -> None:
 
         sys.stdout.writelines(f"{line}\n" for line in lines_of(log.read_bytes()))
     else:
-        sys.stdout.buffer.write(log.read_bytes())
+        with log.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)  # piece by piece: it may be larger than the memory
 
 
 def install_frameworks(names: Sequence[str], python: Path | None) -> None:
