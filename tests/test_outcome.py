@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from paceline.events import AnyEvent, EventFile
-from paceline.outcome import Outcome, cause_of, judge, shortened
+from paceline.letters import shortened
+from paceline.outcome import Outcome, cause_of, judge
 from paceline.worker import LOG_FILE, Ending
 from tests.made_events import block, entered, failed, finished, written
 

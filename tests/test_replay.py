@@ -243,7 +243,7 @@ def test_what_cannot_be_replayed_is_refused(measured: CommandLine) -> None:
     store, folder = Store(measured.store), runs(measured)[0]
     with pytest.raises(UserError, match="No run is named 'zzz'; the newest are "):
         replay("zzz", 1, store)
-    with pytest.raises(UserError, match="--repeats is a whole number from 1 up"):
+    with pytest.raises(UserError, match="--repeats is a whole number from 1 to 1,000"):
         replay(folder.name, 0, store)
     (folder / "outcome.json").unlink()
     with pytest.raises(UserError, match="has not come to an end, so there is nothing to compare with"):

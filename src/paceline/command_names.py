@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.errors import UserError
-from paceline.outcome import printable, shortened
+from paceline.letters import printable, shortened
 from paceline.sides import CellRuns, Side
 
 MOST_LETTERS = 80  # of a command in a message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from paceline.display import Progress, cell_name, duration
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, Framework, expand, find
+from paceline.letters import printable
 from paceline.machine import this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.metrics import chosen_rows, layout_of, table_rows
@@ -65,11 +67,10 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
         print(f"{machine.cores_in_words}: devices that want more of them are marked oversubscribed")
     _warn(plan, left, settings)
     skips = {skip.cell: skip.reason for skip in plan.skips}
+    runs, todo = (Counter(run.cell for run in some) for some in (plan.runs, left))
     for cell in plan.cells:
-        runs = [run for run in plan.runs if run.cell == cell]
-        todo = sum(run.cell == cell for run in left)
-        state = f"skipped: {skips[cell]}" if cell in skips else f"{len(runs)} runs, {todo} to do"
-        print(f"{cell_name(cell)}: {state}")
+        state = f"skipped: {skips[cell]}" if cell in skips else f"{runs[cell]} runs, {todo[cell]} to do"
+        print(printable(f"{cell_name(cell)}: {state}"))
     known = [seconds for run in left if (seconds := store.seconds_of(run)) is not None]
     about = [f"about {duration(sum(known))}"] if known else []
     about += (
@@ -217,7 +218,7 @@ def print_log(folder: Path, run: str) -> None:
 
             sys.stdout.writelines(f"{line}\n" for line in all_lines(file))
         else:
-            shutil.copyfileobj(file, sys.stdout.buffer)
+            shutil.copyfileobj(file, sys.stdout.buffer)  # piece by piece: it may be larger than the memory
 
 
 def install_frameworks(names: Sequence[str], python: Path | None) -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from paceline.errors import UserError
+from paceline.letters import quoted
 from paceline.machine import Machine
 
 FORMS = "2xcpu, 1xcuda, cuda:0 or cuda:0+cuda:2"
@@ -40,12 +41,14 @@ def parse_devices(text: str) -> DeviceSet:
         count, kind = int(counted[1]), counted[2]
         return DeviceSet(text, kind, tuple(range(count)))
     if "cpu" in text and "cuda" in text:
-        raise UserError(f"{text!r} mixes processors and GPUs, which no framework trains on together; write {FORMS}.")
+        raise UserError(
+            f"{quoted(text)} mixes processors and GPUs, which no framework trains on together; write {FORMS}."
+        )
     name = re.sub(r" *\+ *", "+", text)
     named = [re.fullmatch(r"(cuda):(\d{1,4})", part) for part in name.split("+")]
     indices = [int(match[2]) for match in named if match]
     if len(indices) < len(named) or len(set(indices)) < len(indices):
-        raise UserError(f"Unknown devices {text!r}; write {FORMS}, each device once.")
+        raise UserError(f"Unknown devices {quoted(text)}; write {FORMS}, each device once.")
     return DeviceSet(name, "cuda", tuple(indices))
 
 
@@ -53,7 +56,7 @@ def wanted_devices(text: str) -> DeviceSet:
     """A set that is still to be used; what is stored may be larger."""
     devices = parse_devices(text)
     if devices.count > MOST_DEVICES:
-        raise UserError(f"{text!r} are too many devices; at most {MOST_DEVICES} train together.")
+        raise UserError(f"{quoted(text)} are too many devices; at most {MOST_DEVICES} train together.")
     return devices
 
 
@@ -76,14 +79,14 @@ def check_present(devices: DeviceSet, machine: Machine) -> None:
             or "no GPU, so use cpu sets such as 1xcpu, or a suite's --quick form"
         )
         raise UserError(
-            f"There is no cuda:{missing[0]} for the device set {devices.name!r}; this machine has {present}."
+            f"There is no cuda:{missing[0]} for the device set {quoted(devices.name)}; this machine has {present}."
         )
 
 
 def assign_cores(devices: DeviceSet, cores_per_device: int, cores: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Give each device a slice of the machine's cores of its own, starting over when they run out."""
+    distinct = min(cores_per_device, len(cores))  # after these the same ones come again
     slices = range(0, devices.count * cores_per_device, cores_per_device)
     return tuple(
-        tuple(dict.fromkeys(cores[(first + offset) % len(cores)] for offset in range(cores_per_device)))
-        for first in slices
+        tuple(dict.fromkeys(cores[(first + offset) % len(cores)] for offset in range(distinct))) for first in slices
     )

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paceline.outcome import printable, shortened
+from paceline.letters import printable, shortened
 from paceline.recorded_facts import KINDS, Kind
 from paceline.setups import Setup
+from paceline.variables import HIDDEN
 
 MOST_ITEMS = 5  # that differ are named, such as packages; more of them are counted
 MOST_LINES = 5  # of one kind; likewise
 MOST_NAMES = 4  # of frameworks
 MOST_LETTERS = 300  # of a value
-LEFT_OUT = "(left out)"  # in place of a secret
 NOTHING_ELSE = (
     "nothing else that is recorded differs: machine, kernel, driver, cores, versions, packages, variables, data, "
     "settings and code are the same"
@@ -82,9 +82,8 @@ def _change(kind: Kind, pair: Pair) -> str:
 
 
 def _shown(kind: Kind, item: str, values: set[str]) -> str:
-    if kind.hidden and kind.hidden.search(item):
-        return LEFT_OUT
-    kept = sorted(values)
+    told = kind.harmless
+    kept = sorted({each if each == kind.missing or not told or told(item, each) else HIDDEN for each in values})
     more = [f"{len(kept) - MOST_ITEMS} more"] if len(kept) > MOST_ITEMS else []
     return ", ".join([*(shortened(value, MOST_LETTERS) for value in kept[:MOST_ITEMS]), *more])
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from paceline.cell import Cell
 from paceline.events import AnyEvent
+from paceline.letters import printable
 from paceline.outcome import Outcome
 from paceline.plan import Run
 from paceline.report.columns import number
@@ -59,7 +60,7 @@ class Progress:
             self._live.stop()
 
     def say(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def begin(self, run: Run) -> None:
         self._run = run
@@ -77,7 +78,7 @@ class Progress:
         speed = f", {number(trained.images_per_second)} images/s" if trained.seconds else ""
         step = f" {trained.steps}/{self._run.cell.steps}" if phase == "train" else ""
         line = f"[{self._number}/{self._total}] {cell_name(self._run.cell)}: {phase}{step}{speed}{self._time_left()}"
-        self._live.update(Text(line, overflow="ellipsis", no_wrap=True), refresh=True)
+        self._live.update(Text(printable(line), overflow="ellipsis", no_wrap=True), refresh=True)
 
     def _time_left(self) -> str:
         mean = statistics.mean(self._took) if self._took else None

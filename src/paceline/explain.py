@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 from rich.console import Console
 
+from paceline.bounds import check_flag
 from paceline.cell import Cell
 from paceline.commands import measure, read_suite
 from paceline.devices import cards_of
@@ -31,7 +32,6 @@ from paceline.store import Store
 from paceline.suite import Suite
 from paceline.twins import Twins, make_twins
 
-LEAST_ROUNDS = 2  # one has no interval, and without it nothing can be told
 NOT_TAKEN = ("repeats", "interval_target", "budget")  # flags of `run` that say how often
 
 
@@ -88,8 +88,7 @@ def _check(settings: Mapping[str, Any], rounds: int) -> None:
     for key in NOT_TAKEN:
         if key in settings:
             raise UserError(f"explain measures in rounds: use --rounds instead of --{key.replace('_', '-')}.")
-    if rounds < LEAST_ROUNDS:
-        raise UserError(f"--rounds {rounds} are too few: give at least {LEAST_ROUNDS}, better 5.")
+    check_flag("--rounds", rounds)
 
 
 def only_cell(plan: Plan) -> Cell:

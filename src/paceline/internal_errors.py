@@ -11,7 +11,8 @@ from pathlib import Path
 from paceline import processes
 from paceline.errors import UserError
 from paceline.events import event_files
-from paceline.outcome import INTERNAL_ERROR, Outcome, end_of_log, one_line
+from paceline.letters import one_line
+from paceline.outcome import INTERNAL_ERROR, Outcome, end_of_log
 from paceline.store import Store
 from paceline.worker import LOG_FILE
 

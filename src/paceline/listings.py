@@ -9,6 +9,7 @@ from rich.table import Table
 from paceline.cost import Cost
 from paceline.environments import brought, hindrance, installed
 from paceline.frameworks import Framework, all_frameworks
+from paceline.letters import printable, printable_lines
 from paceline.networks import NETWORKS
 from paceline.workloads import all_workloads
 
@@ -18,7 +19,7 @@ def _print(headings: list[str], rows: list[list[str]]) -> None:
     for position, heading in enumerate(headings):
         table.add_column(heading, no_wrap=position == 0, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     Console(highlight=False, markup=False).print(table)
 
 
@@ -31,7 +32,7 @@ def frameworks() -> None:
         registered = brought(framework)
         note = hindrance(framework) or (f"uses {registered.python}" if registered else None)
         if note:
-            print(f"{framework.name}: {note}")
+            print(printable(f"{framework.name}: {note}"))
 
 
 def _framework_rows(framework: Framework) -> list[list[str]]:
@@ -49,9 +50,10 @@ def workloads() -> None:
         rule = f"SGD lr {recipe.learning_rate:g}, momentum {recipe.momentum:g}, weight decay {recipe.weight_decay:g}"
         given = f", --input {'|'.join(workload.pipelines)}" if workload.pipelines else ""
         images = f"\n    images: {workload.dataset}{given}" if workload.dataset else ""
-        print(
+        said = (
             f"{workload.name}: {workload.network}, batch {workload.batch_size}, {rule}{images}\n    {workload.origin}"
         )
+        print(printable_lines(said))
 
 
 def networks() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from paceline import datasets
+from paceline.bounds import STEPS, check_cells
 from paceline.cell import Cell
 from paceline.devices import DeviceSet, assign_cores, check_present, wanted_devices
 from paceline.errors import UserError, unknown
@@ -40,20 +41,27 @@ class Use:
 
 def cells_of(suite: Suite, machine: Machine) -> list[Cell]:
     """In the order of the table; what the user got wrong is an error."""
-    return [cell for part in suite.parts or (suite,) for cell in _matrix(part, machine)]
+    cells: list[Cell] = []
+    for part in suite.parts or (suite,):
+        cells += _matrix(part, machine, len(cells))
+    return cells
 
 
-def _matrix(suite: Suite, machine: Machine) -> list[Cell]:
+def _matrix(suite: Suite, machine: Machine, before: int) -> list[Cell]:
+    """Those of one part, after so many of the parts before it."""
+    check_cells(len(suite.workload) * len(suite.data))
+    check_cells(len(suite.devices) * len(suite.shares))
     uses = list(_uses(suite, machine))
     inputs = [
         choice
         for workload, data in itertools.product(suite.workload, suite.data)
         for choice in _inputs(suite, known_workload(workload), data)
     ]
-    matrix = itertools.product(inputs, suite.update, suite.precision, _batches(suite), expand(suite.framework), uses)
+    choices = (inputs, suite.update, suite.precision, _batches(suite), expand(suite.framework), uses)
+    check_cells(before + math.prod(map(len, choices)))
     return [
         _cell(suite, known_workload(workload), (data, given, update, precision), batch, framework, use)
-        for (workload, data, given), update, precision, batch, framework, use in matrix
+        for (workload, data, given), update, precision, batch, framework, use in itertools.product(*choices)
     ]
 
 
@@ -172,6 +180,7 @@ def _rate(suite: Suite, workload: Workload, batch_size: int) -> float:
 def _steps(suite: Suite, workload: Workload, given: str, batch_size: int) -> int:
     told = suite.steps or DEFAULT_STEPS
     steps = told if suite.epochs is None else workload.steps(suite.epochs, batch_size, given)
+    STEPS.check("The number of steps", steps)
     if suite.warmup >= steps:
         raise UserError(
             f"warmup {suite.warmup} must be less than the {steps} steps; use --warmup {steps - 1} or more steps."

@@ -19,7 +19,7 @@ import psutil
 
 from paceline.errors import UserError
 from paceline.home import home
-from paceline.outcome import printable, shortened
+from paceline.letters import printable, shortened
 
 VARIABLE = "PACELINE_LOCK"
 NAME = "paceline-measuring.lock"

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from paceline import failure_messages
 from paceline.events import EventFile, Failed, Finished
 from paceline.launchers import KilledRank, killed_rank
+from paceline.letters import one_line
 from paceline.plain_files import NoPlainFileError, open_plain
 from paceline.processes import still_there
 from paceline.worker import Ending
@@ -143,20 +144,6 @@ def _last_bytes(log: Path) -> str:
             return file.read(LOG_END_BYTES).decode(errors="replace")
     except NoPlainFileError as error:
         return f"({error})"
-
-
-def printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
-
-
-def one_line(text: str) -> str:
-    """What a program printed must not steer the reader's terminal."""
-    return shortened(printable(" ".join(text.split())), 300)
-
-
-def shortened(text: str, most_letters: int) -> str:
-    """What is cut says so."""
-    return text if len(text) <= most_letters else text[: most_letters - 1] + "…"
 
 
 def _how_it_went(ending: Ending) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from paceline import environments
+from paceline.bounds import check_runs
 from paceline.cell import Cell
 from paceline.datasets.known import known
 from paceline.datasets.prepared import folder_of
@@ -56,6 +57,7 @@ class Plan:
 def make_plan(suite: Suite, machine: Machine) -> Plan:
     """Expand the matrix. What the user got wrong is an error; what a framework cannot do is a skip."""
     cells = tuple(dict.fromkeys(cells_of(suite, machine)))
+    check_runs(len(cells) * suite.repeats)
     absent = {cell.framework: environments.hindrance(find(cell.framework).framework) for cell in cells}
     skips = tuple(
         Skip(cell, reason)

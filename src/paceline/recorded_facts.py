@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,8 +9,8 @@ from itertools import groupby
 
 from paceline.identity import name_in
 from paceline.machine import Machine
-from paceline.records import SECRET
 from paceline.setups import Setup
+from paceline.variables import harmless
 
 UNKNOWN, NONE = "unknown", "none"
 Items = Mapping[str, str]  # a value for each; where a kind has only one, its name is empty
@@ -26,7 +25,7 @@ class Kind:
     missing: str = NONE  # what is said of an item that one side does not have
     follows: tuple[str, ...] = ()  # it differs whenever one of these does, and is not worth a line then
     only_with: str = ""  # it is worth a line only where this differs, too
-    hidden: re.Pattern[str] | None = None  # names of items whose values are nobody's business
+    harmless: Callable[[str, str], bool] | None = None  # of which items, and values, may be shown; otherwise all
 
 
 def _one(
@@ -120,7 +119,7 @@ KINDS: dict[str, Kind] = {
     "Python": _one(lambda setup: setup.python_version),
     "packages": Kind(lambda setup: setup.packages),
     "environment": _one(lambda setup: setup.fingerprint, follows=("Python", "packages")),
-    "variables": Kind(lambda setup: setup.environment, hidden=SECRET),
+    "variables": Kind(lambda setup: setup.environment, harmless=harmless),
     "shares": _one(lambda setup: setup.shares),
     "network": _one(lambda setup: setup.job and setup.job.network),
     "recipe": Kind(_recipe, missing=UNKNOWN),

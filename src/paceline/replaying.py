@@ -14,6 +14,7 @@ import msgspec
 from rich.console import Console
 
 from paceline import datasets, environments
+from paceline.bounds import check_flag
 from paceline.bundles.reading import came_from_elsewhere
 from paceline.cell import Cell
 from paceline.datasets.known import known
@@ -23,9 +24,9 @@ from paceline.display import Progress
 from paceline.errors import UserError
 from paceline.frameworks import find
 from paceline.indexing import read_run
+from paceline.letters import printable
 from paceline.machine import Machine, this_machine
 from paceline.measuring_lock import Measuring, alone
-from paceline.outcome import printable
 from paceline.plain_files import read_plain
 from paceline.plan import Plan, Run, make_job, reason_to_skip
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, UNREADABLE, RunRecord
@@ -88,8 +89,7 @@ class Original:
 
 def replay(text: str, repeats: int, store: Store, *, trust: bool = False, wait: bool = False) -> Replay:
     """Measure the same again on this machine, as a plan of its own; old results stay what they are."""
-    if repeats < 1:
-        raise UserError("--repeats is a whole number from 1 up.")
+    check_flag("--repeats", repeats)
     machine, original = this_machine(), _read(store, text)
     record = original.record
     _check_possible(record, machine)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from paceline.devices import DeviceSet
 from paceline.errors import UserError
+from paceline.letters import QUOTED, quoted, shortened
 
 EQUAL, MEASURED = "equal", "measured"
 SLOWEST = 100.0  # times as long; more is no simulation of anything
@@ -21,15 +22,18 @@ def check_shares(text: str, devices: DeviceSet) -> None:
     if text in (EQUAL, MEASURED):
         return
     if not TOLD.fullmatch(text):
-        raise UserError(f"shares {text!r}: write equal, measured, or whole numbers from 1 up such as 2:2:1.")
+        raise UserError(f"shares {quoted(text)}: write equal, measured, or whole numbers from 1 up such as 2:2:1.")
     count = len(text.split(":"))
     if devices.count not in (1, count):
-        raise UserError(f"shares {text} are for {count} devices, but {devices.name} has {devices.count}.")
+        raise UserError(
+            f"shares {shortened(text, QUOTED)} are for {count} devices, but {devices.name} has {devices.count}."
+        )
 
 
 def divide(batch_size: int, sizes: Sequence[float], devices: DeviceSet) -> tuple[int, ...]:
     """Whole images in these proportions; what rounding leaves goes to the largest remainders."""
-    exact = [batch_size * size / sum(sizes) for size in sizes]
+    total = sum(sizes)
+    exact = [batch_size * size / total for size in sizes]
     whole = [int(part) for part in exact]
     left = batch_size - sum(whole)
     for index in sorted(range(len(exact)), key=lambda i: whole[i] - exact[i])[:left]:
@@ -69,7 +73,7 @@ def parse_slow(texts: Sequence[str], sets: Sequence[DeviceSet]) -> dict[int, flo
 def _factor(text: str) -> tuple[int, float]:
     found = re.fullmatch(r"(\d{1,4}):(\d{1,3}(?:\.\d{1,3})?)", text)
     if not found or not 1 <= float(found[2]) <= SLOWEST:
-        raise UserError(f"slow {text!r}: write DEVICE:TIMES such as 1:2.0, with times from 1 to {SLOWEST:g}.")
+        raise UserError(f"slow {quoted(text)}: write DEVICE:TIMES such as 1:2.0, with times from 1 to {SLOWEST:g}.")
     return int(found[1]), float(found[2])
 
 

@@ -15,6 +15,7 @@ import msgspec
 from paceline.cell import Cell
 from paceline.errors import UserError
 from paceline.index_damage import blaming_the_index
+from paceline.letters import quoted
 from paceline.outcome import cause_of
 from paceline.setups import Setup
 from paceline.store import Store
@@ -98,7 +99,7 @@ def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Si
     elif Path(text).is_dir():
         folder, accept = Path(text), lambda row: True
     else:
-        raise UserError(f"{text!r} is no folder of results; name one, or {FORMS} of --store.")
+        raise UserError(f"{quoted(text)} is no folder of results; name one, or {FORMS} of --store.")
     if not folder.exists():
         raise UserError(f"There are no results at {folder}.")
     cells: dict[Cell, CellRuns] = {}
@@ -107,7 +108,7 @@ def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Si
         for row in filter(accept, store.query(RUNS)):
             _add(cells, row, named if by_name else comparable)
         if not cells:
-            raise UserError(f"No results match {text!r} in {folder}.")
+            raise UserError(f"No results match {quoted(text)} in {folder}.")
         return Side(text, metric, cells, _setups(store, cells.values()), by_name)
 
 

@@ -18,7 +18,8 @@ import msgspec
 from paceline.errors import UserError
 from paceline.index_file import BUSY_SECONDS, INDEX_FILE, IndexFile, commit, is_current
 from paceline.indexing import insert_plan, insert_run
-from paceline.outcome import Outcome, one_line, shortened
+from paceline.letters import one_line, quoted, shortened
+from paceline.outcome import Outcome
 from paceline.plain_files import RECORD_BYTES, read_plain
 from paceline.plan import Plan, Run
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord, cell_id
@@ -109,7 +110,7 @@ class Store:
         if len(found) != 1:
             newest = ", ".join(path.name for path in folders[-3:]) or "none"
             problem = "No run is" if not found else f"{len(found)} runs are"
-            raise UserError(f"{problem} named {shortened(text, 80)!r}; the newest are {newest}.")
+            raise UserError(f"{problem} named {quoted(text)}; the newest are {newest}.")
         return found[0]
 
     def _run_folders(self) -> list[Path]:

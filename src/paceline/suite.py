@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from paceline import toml_text
+from paceline.bounds import MOST_VALUES, SUITE, check_length, check_word
 from paceline.errors import UserError, unknown
+from paceline.given_files import read_text
+from paceline.letters import QUOTED, printable, shortened
 
 Names = tuple[str, ...]
 FOLDER = Path(__file__).parent / "suites"
@@ -53,6 +56,7 @@ FIELDS = {field.name: field.type for field in msgspec.structs.fields(Suite)}
 LISTS = [name for name, kind in FIELDS.items() if kind in (Names, tuple[int, ...])]
 WHOLE = ("name", "repeats", "timeout", "layout", "interval_target", "budget", "seed")  # not for single parts
 DEFAULT_STEPS = 100
+MOST_BYTES = 2**18  # of a file; those that come with Paceline have 2,000
 
 
 def known_suites() -> dict[str, Path]:
@@ -66,12 +70,7 @@ def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
     A table `[[part]]` is a matrix of its own, with the keys outside of tables as its defaults. `[quick]` has other
     values for these keys, and parts in place of the others, for a small machine.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"Cannot read the suite {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not TOML: {error}.") from None
+    table = toml_text.parse(read_text(path, "suite", MOST_BYTES), path)
     settings = _with_quick({"name": path.stem, **_keys(table)}, overrides.get("quick", False), path)
     parts = _parts(settings.pop("part", []), path)
     whole, *matrices = (_overridden(settings, part, overrides) for part in ({}, *parts))
@@ -83,6 +82,8 @@ def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
 def _parts(tables: Any, path: Path) -> list[dict[str, Any]]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UserError(f"{path}: write [[part]] in two brackets: a suite may have several.")
+    if len(tables) > MOST_VALUES:
+        raise UserError(f"{path} has {len(tables):,} parts; at most {MOST_VALUES} make a suite.")
     parts = [_keys(table) for table in tables]
     for key in (key for part in parts for key in part if key in WHOLE):
         raise UserError(f"{path}: {key} is for the whole suite: write it above the parts.")
@@ -126,6 +127,7 @@ def make_suite(settings: Mapping[str, Any], where: str) -> Suite:
         if key not in FIELDS:
             raise unknown(f"key in {where}:", key, FIELDS)
     suite = _checked(settings, where)
+    _check_sizes(suite, where)
     for broken in (message for message, is_wrong in LIMITS.items() if is_wrong(suite)):
         raise UserError(f"{where}: {broken}")
     return suite
@@ -137,8 +139,22 @@ def _checked(settings: Mapping[str, Any], where: str) -> Suite:
     try:
         return msgspec.convert(listed, Suite)
     except msgspec.ValidationError as error:
-        problem, _, key = str(error).replace("`", "").replace(" | null", "").partition(" - at $.")
+        told = printable(str(error)).replace("`", "").replace(" | null", "")
+        problem, key = (shortened(part, 2 * QUOTED) for part in told.rsplit(" - at $.", 1))
         raise UserError(f"{where}: {key}: {problem[:1].lower()}{problem[1:]}.") from None
+
+
+def _check_sizes(suite: Suite, where: str) -> None:
+    """Numbers within their bounds; lists and words that are no longer than anybody writes them."""
+    for key in FIELDS:
+        values = getattr(suite, key)
+        listed = values if isinstance(values, tuple) else (values,)
+        check_length(where, key, listed)
+        for value in listed:
+            if isinstance(value, str):
+                check_word(where, key, value)
+            if key in SUITE and value is not None:
+                SUITE[key].check(f"{where}: {key}", value)
 
 
 def _listed(value: Any) -> Any:
@@ -155,19 +171,4 @@ LIMITS: dict[str, Callable[[Suite], Any]] = {
         s.batch_size and s.batch_per_device
     ),
     "give steps or epochs, not both.": lambda s: s.steps is not None and s.epochs is not None,
-    "batch sizes are whole numbers from 1 up.": lambda s: any(size < 1 for size in s.batch_size + s.batch_per_device),
-    "steps is a whole number from 1 up.": lambda s: s.steps is not None and s.steps < 1,
-    "epochs is a number above 0 and below a million.": lambda s: s.epochs is not None and not 0 < s.epochs < 1e6,
-    "warmup is a whole number from 0 up.": lambda s: s.warmup < 0,
-    "lr is a number above 0.": lambda s: s.lr is not None and not 0 < s.lr < float("inf"),
-    "seed is a whole number from 0 to 4294967295.": lambda s: not 0 <= s.seed < 2**32,
-    "cores_per_device is a whole number from 1 up.": lambda s: (
-        s.cores_per_device is not None and s.cores_per_device < 1
-    ),
-    "repeats is a whole number from 1 up.": lambda s: s.repeats < 1,
-    "interval_target is a part of the median such as 0.03, above 0 and below 1.": lambda s: (
-        s.interval_target is not None and not 0 < s.interval_target < 1
-    ),
-    "budget is a number of seconds from 0 up.": lambda s: not 0 <= s.budget < float("inf"),
-    "timeout is a number of seconds above 0.": lambda s: not 0 < s.timeout < float("inf"),
 }

@@ -27,7 +27,7 @@ from paceline.bundles.manifest import (
     decode_versioned,
     most_bytes,
 )
-from paceline.outcome import printable
+from paceline.letters import printable
 
 CHUNK_BYTES = 2**20
 MOMENT = (1980, 1, 1, 0, 0, 0)  # the same for all: equal content makes equal bytes

@@ -30,8 +30,8 @@ from paceline.bundles.manifest import BundleError, digest
 from paceline.bundles.selecting import certificate_name, subject
 from paceline.errors import UserError
 from paceline.indexing import insert_plan, insert_run
+from paceline.letters import one_line
 from paceline.machine import Machine, this_machine
-from paceline.outcome import one_line
 from paceline.plain_files import is_own_folder, is_plain, open_plain, read_plain
 from paceline.records import PLAN_FOLDER, RUN_FOLDER, UNREADABLE, PlanRecord, RunRecord, cell_id
 from paceline.store import Store, new_id

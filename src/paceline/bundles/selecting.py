@@ -14,6 +14,7 @@ import msgspec
 from paceline import certificates
 from paceline.bundles.checking import concerns
 from paceline.errors import UserError
+from paceline.letters import quoted
 from paceline.measured import shown_plan
 from paceline.plain_files import read_plain
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord
@@ -70,7 +71,7 @@ def _named_plan(plans: Sequence[tuple[str, str]], text: str) -> str:
     if len(found) != 1:
         problem = "No plan is" if not found else f"{len(found)} plans are"
         newest = ", ".join(name for name, _ in plans[-3:]) or "none"
-        raise UserError(f"{problem} named {text!r}; the newest are {newest}.")
+        raise UserError(f"{problem} named {quoted(text)}; the newest are {newest}.")
     return found[0]
 
 
@@ -80,7 +81,8 @@ def _newest_plan(store: Store, wanted: str | None) -> str:
     if not found:
         suites = store.query("SELECT suite FROM plan WHERE suite != '' GROUP BY suite ORDER BY MAX(id) DESC")
         known = ", ".join(row["suite"] for row in suites) or "none"
-        raise UserError(f"There is no plan{f' of suite {wanted!r}' if wanted else ''}; suites with results: {known}.")
+        of_it = f" of suite {quoted(wanted)}" if wanted else ""
+        raise UserError(f"There is no plan{of_it}; suites with results: {known}.")
     return str(found[0]["id"])
 
 

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from paceline.bundles.reading import Taken
 from paceline.bundles.writing import Written
+from paceline.letters import printable
 from paceline.machine import Machine
-from paceline.outcome import printable
+from paceline.report.words import few
 from paceline.secrecy import warning
+
+MOST_VARIABLES = 8  # that are named
 
 
 def written(found: Written, path: Path) -> str:
-    return "\n".join(_about_written(found, path))
+    return "\n".join(map(printable, _about_written(found, path)))
 
 
 def _about_written(found: Written, path: Path) -> Iterator[str]:
@@ -23,10 +26,13 @@ def _about_written(found: Written, path: Path) -> Iterator[str]:
     yield from _machines(found.machines)
     if found.doubtful:
         yield warning(found.doubtful, "bundle")
+    if found.variables:
+        told = few(found.variables, MOST_VARIABLES, ", ")
+        yield f"Its runs have kept the variables {told}: whoever gets the bundle can read their values."
 
 
 def taken(found: Taken, path: Path) -> str:
-    return "\n".join(_about_taken(found, path))
+    return "\n".join(map(printable, _about_taken(found, path)))
 
 
 def _about_taken(found: Taken, path: Path) -> Iterator[str]:

@@ -30,9 +30,10 @@ from paceline.bundles.selecting import Choice, Selection, proofs, select
 from paceline.errors import UserError
 from paceline.machine import Machine
 from paceline.plain_files import is_own_folder, is_plain, read_plain
-from paceline.records import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, SECRET, PlanRecord, RunRecord
+from paceline.records import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord
 from paceline.secrecy import doubtful_names
 from paceline.store import Store
+from paceline.variables import harmless, may_be_secret
 from paceline.whole_files import check_place, replacing
 
 
@@ -47,6 +48,7 @@ class Written:
     bytes: int
     digest: str
     doubtful: tuple[str, ...]  # what in commands may have a secret beside it
+    variables: tuple[str, ...] = ()  # that runs have kept, of which nobody knows what they say
 
 
 def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
@@ -66,7 +68,14 @@ def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
         bytes=written,
         digest=digest(manifest),
         doubtful=tuple(doubtful_names(_words(runs, plans))),
+        variables=tuple(_unknown(runs)),
     )
+
+
+def _unknown(runs: Iterable[RunRecord]) -> list[str]:
+    """Variables that are not known to be harmless, by name."""
+    kept = ((name, value) for run in runs for name, value in run.environment.items())
+    return sorted({name for name, value in kept if not harmless(name, value)})
 
 
 def _words(runs: Iterable[RunRecord], plans: Iterable[PlanRecord]) -> list[str]:
@@ -89,7 +98,7 @@ def _checked(selection: Selection) -> tuple[list[RunRecord], list[PlanRecord]]:
     except BundleError as reason:
         raise UserError(f"Cannot export this: {reason}; nothing was written.") from None
     for run in runs:
-        for name in filter(SECRET.search, run.environment):
+        for name in filter(may_be_secret, _unknown([run])):
             raise UserError(
                 f"Run {run.id} has kept the variable {name}, which may be a secret; "
                 "take it out of the run's run.json to export the run."

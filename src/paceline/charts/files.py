@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paceline.bounds import check_flag
 from paceline.charts.drawing import FORMATS
 from paceline.charts.kinds import KINDS, Picture, pictures
 from paceline.charts.style import LOOKS
 from paceline.errors import UserError, unknown
+from paceline.letters import printable
 from paceline.metrics import chosen_rows
 from paceline.report.grids import differing
 from paceline.series import load_series
@@ -33,6 +35,7 @@ class Wish:
             raise unknown("chart", self.kind, KINDS)
         if self.path.suffix.lower() not in FORMATS:
             raise UserError(f"{self.path}: a chart is written as {', '.join(FORMATS)}; end its name with one of these.")
+        check_flag("--table", self.table)
         check_place(self.path, f"{self.kind}.svg")
 
 
@@ -48,7 +51,8 @@ def draw(wish: Wish, folder: Path, filters: Filters, target: float | None) -> st
         raise UserError(f"There is no table {wish.table}: of these results {len(found)} can be drawn so.")
     picture = found[wish.table - 1]
     write_bytes(wish.path, FORMATS[wish.path.suffix.lower()](picture, LOOKS[wish.look]))
-    return "\n".join([f"{wish.path}: {KINDS[wish.kind].title}: {picture.shared}", *_others(found, wish.table)])
+    said = [f"{wish.path}: {KINDS[wish.kind].title}: {picture.shared}", *_others(found, wish.table)]
+    return "\n".join(map(printable, said))
 
 
 def _others(found: Sequence[Picture], drawn: int) -> list[str]:

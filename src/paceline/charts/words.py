@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from paceline.letters import printable
 from paceline.metrics import Row
-from paceline.outcome import printable
 from paceline.report.columns import machines, number, where
 from paceline.report.words import few
 from paceline.stats import Estimate

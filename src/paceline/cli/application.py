@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError, Parameter, Token
 
 from paceline.errors import UserError
 from paceline.home import default_store
+from paceline.letters import message
 
 app = App(
     name="paceline",
@@ -71,7 +72,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.exit(code)
     except (UserError, CycloptsError) as error:
-        complain(" ".join(str(error).split()))
+        complain(str(error))
     except BrokenPipeError:  # whoever reads, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
@@ -104,5 +105,5 @@ def _carry_out() -> int | None:
 
 
 def complain(line: str) -> None:
-    print(f"paceline: {line}", file=sys.stderr)
+    print(f"paceline: {message(line)}", file=sys.stderr)
     sys.exit(EXIT_USER_ERROR)

@@ -8,6 +8,7 @@ from typing import Any
 from cyclopts import Parameter
 
 from paceline.errors import UserError
+from paceline.letters import QUOTED, quoted, shortened
 
 
 @Parameter(name="*")
@@ -95,7 +96,7 @@ def _growing_sets(text: str) -> str:
 
     counts = text.split(",")
     if not all(count.isdecimal() and int(count) > 0 for count in counts):
-        raise UserError(f"--scale {text}: give numbers of devices from 1 up, such as 1,2,4.")
+        raise UserError(f"--scale {shortened(text, QUOTED)}: give numbers of devices from 1 up, such as 1,2,4.")
     kind = "cuda" if this_machine().gpus else "cpu"
     return ",".join(f"{count}x{kind}" for count in counts)
 
@@ -106,5 +107,7 @@ def _parse(key: str, text: str, kind: Any, several: bool) -> Any:
     try:
         values = [convert(part) for part in (text.split(",") if several else [text])]
     except ValueError:
-        raise UserError(f"--{key.replace('_', '-')} {text!r} is not a {'whole ' * (convert is int)}number.") from None
+        raise UserError(
+            f"--{key.replace('_', '-')} {quoted(text)} is not a {'whole ' * (convert is int)}number."
+        ) from None
     return values if several else values[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cyclopts import Parameter
 
-from paceline.errors import UserError
+from paceline.bounds import check_flag
 
 
 @Parameter(name="*")
@@ -28,9 +28,7 @@ class Filters:
     "A test accuracy such as 0.7: who reaches it, and in how much training."
 
     def __post_init__(self) -> None:
-        if self.target is not None and not 0 < self.target <= 1:
-            told = "--target is a part of the test images such as 0.7, above 0 and at most 1"
-            raise UserError(f"{told}, not {self.target:g}.")
+        check_flag("--target", self.target)
 
     def cells(self) -> dict[str, str | None]:
         """Those that say which cells, by the names that a cell has for them."""

@@ -46,11 +46,13 @@ def verify(  # noqa: PLR0913 - each is a flag
     batch_size
         Images of a step on all devices together; default: 16, or 4 for large networks, or what the shares need.
     """
+    from paceline.bounds import check_flag
     from paceline.commands import show_verdicts, verify_frameworks
     from paceline.measuring_lock import alone
     from paceline.questions import Matrix
 
     name_machine(machine_name)
+    check_flag("--batch-size", batch_size)
     matrix = Matrix(
         workloads=[part for name in workloads or ("cifar10-conv",) for part in name.split(",")],
         devices=devices.split(","),

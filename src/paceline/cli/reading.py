@@ -9,7 +9,6 @@ from cyclopts import Parameter
 
 from paceline.cli.application import EXIT_NO_VERDICT, EXIT_REGRESSION, StoreFlag, app
 from paceline.cli.filters import Filters
-from paceline.errors import UserError
 from paceline.home import default_store
 
 
@@ -65,12 +64,12 @@ def compare(  # noqa: PLR0913 - each is a flag
     require_verdict
         End with exit code 4 if of any compared cell one cannot tell; a regression is exit code 3 all the same.
     """
+    from paceline.bounds import check_flag
     from paceline.comparison import compare as compare_sides
     from paceline.report.comparison import FORMATS
     from paceline.sides import choose
 
-    if not 0 <= threshold < 1:
-        raise UserError(f"--threshold is a part such as 0.05, from 0 up and below 1, not {threshold:g}.")
+    check_flag("--threshold", threshold)
     folder = store or default_store()
     before, after = (choose(text, folder, metric, by_name=by_name) for text in (old, new))
     compared = compare_sides(before, after, threshold)

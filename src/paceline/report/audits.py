@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 
-import msgspec
-
+from paceline import letters
 from paceline.auditing import Audit
 from paceline.auditing.rows import Finding
+from paceline.letters import plainly
 from paceline.report.words import markdown_cell
 
 WIDTH = 80
@@ -27,6 +27,7 @@ def sentence(finding: Finding) -> str:
     return f"{finding.where}: {'' if finding.counts else 'note: '}{finding.text}"
 
 
+@plainly
 def text(audit: Audit) -> str:
     """Readable on 80 columns."""
     listed = [
@@ -36,6 +37,7 @@ def text(audit: Audit) -> str:
     return "\n".join([*listed, *([""] if listed else []), summary(audit), ""])
 
 
+@plainly
 def markdown(audit: Audit) -> str:
     rows = [
         f"| {markdown_cell(each.where)} | {each.rule} | {'' if each.counts else 'note: '}{markdown_cell(each.text)} |"
@@ -46,7 +48,7 @@ def markdown(audit: Audit) -> str:
 
 
 def as_json(audit: Audit) -> str:
-    return msgspec.json.format(msgspec.json.encode(audit)).decode() + "\n"
+    return letters.as_json(audit)
 
 
 FORMATS: dict[str, Callable[[Audit], str]] = {"text": text, "markdown": markdown, "json": as_json}

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from paceline.letters import printable
 from paceline.metrics import Row
-from paceline.outcome import printable
 from paceline.report.columns import NOTHING, Column, accuracy, interval, memory, number, where
 from paceline.stats import Estimate
 from paceline.timing.rows import CommandRow

@@ -7,14 +7,15 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from paceline import letters
 from paceline.cell import Cell
 from paceline.comparison import INCONCLUSIVE, Compared, Comparison
 from paceline.differences import NOTHING_ELSE
+from paceline.letters import plainly
 from paceline.report.columns import NOTHING, number
 from paceline.report.words import markdown_cell
 from paceline.significance import LEVEL
@@ -122,6 +123,7 @@ def title(compared: Comparison) -> str:
     return f"{compared.new} against {compared.old}: median {UNITS[compared.metric]}"
 
 
+@plainly
 def text(compared: Comparison, width: int | None = None) -> str:
     output = io.StringIO()
     console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
@@ -147,6 +149,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Table:
     return table
 
 
+@plainly
 def markdown(compared: Comparison) -> str:
     rows = [f"| {' | '.join(map(markdown_cell, row))} |" for row in [HEADINGS, *lines(compared)]]
     rows.insert(1, "|---|" + "---:|" * (len(HEADINGS) - 2) + "---|")
@@ -155,7 +158,7 @@ def markdown(compared: Comparison) -> str:
 
 
 def as_json(compared: Comparison) -> str:
-    return msgspec.json.format(msgspec.json.encode(compared)).decode() + "\n"
+    return letters.as_json(compared)
 
 
 FORMATS: dict[str, Callable[[Comparison], str]] = {"text": text, "markdown": markdown, "json": as_json}

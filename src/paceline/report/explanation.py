@@ -10,7 +10,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from paceline import letters
 from paceline.explain import Explanation
+from paceline.letters import plainly
 from paceline.lost_time import (
     CONTENTION,
     EXCHANGE,
@@ -131,6 +133,7 @@ def remarks(explained: Explanation, time: LostTime) -> list[str]:
     return said
 
 
+@plainly
 def text(explained: Explanation, width: int | None = None) -> str:
     output = io.StringIO()
     console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
@@ -156,6 +159,7 @@ def _table(rows: list[tuple[str, ...]]) -> Table:
     return table
 
 
+@plainly
 def markdown(explained: Explanation) -> str:
     written = [markdown_cell(sentence(explained)), ""]
     if explained.time:
@@ -168,7 +172,7 @@ def markdown(explained: Explanation) -> str:
 
 def as_json(explained: Explanation) -> str:
     told = {"sentence": sentence(explained), **msgspec.to_builtins(explained)}
-    return msgspec.json.format(msgspec.json.encode(told)).decode() + "\n"
+    return letters.as_json(told)
 
 
 FORMATS: dict[str, Callable[[Explanation], str]] = {"text": text, "markdown": markdown, "json": as_json}

@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from paceline.letters import plainly
 from paceline.metrics import Row
 from paceline.report import sentences
 from paceline.report.columns import tables
@@ -21,6 +22,7 @@ NAME = 30  # letters; longer ones would push the numbers out of a terminal if th
 WORD = 8  # letters; shorter ones stand for a number that is missing
 
 
+@plainly
 def text(grids: Sequence[Grid], width: int | None = None) -> str:
     """For a terminal: turned on its side where it would be too wide."""
     output = io.StringIO()
@@ -36,6 +38,7 @@ def text(grids: Sequence[Grid], width: int | None = None) -> str:
     return output.getvalue()
 
 
+@plainly
 def findings(rows: Sequence[Row], form: str) -> str:
     """What the rows say, table by table of their plain form."""
     said = _said_once(tables(rows))
@@ -89,6 +92,7 @@ def _table(grid: Grid) -> Table:
     return table
 
 
+@plainly
 def markdown(grids: Sequence[Grid]) -> str:
     lines = []
     for grid in grids:
@@ -100,6 +104,7 @@ def markdown(grids: Sequence[Grid]) -> str:
     return "\n".join([*lines, ""])  # an empty line at the end: what follows is no part of the last note
 
 
+@plainly
 def as_csv(grids: Sequence[Grid]) -> str:
     """Table after table, each with its title in the first column."""
     output = io.StringIO()

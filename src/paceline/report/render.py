@@ -12,6 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from paceline import letters
+from paceline.letters import plainly
 from paceline.metrics import Row
 from paceline.report import sentences
 from paceline.report.columns import (
@@ -33,6 +35,7 @@ Columns = tuple[Column, ...]
 FOLDS = re.compile(r"–|(?<=.)(?=\+)|(?<==\d) (?=\()|(?<=,) ")  # where a cell may be broken over two lines
 
 
+@plainly
 def text(rows: list[Row], width: int | None = None) -> str:
     """For a terminal; as wide as it is."""
     output = io.StringIO()
@@ -105,6 +108,7 @@ def grid(rows: list[Row], columns: Columns, fold: Callable[[str], str]) -> Table
     return table
 
 
+@plainly
 def markdown(rows: list[Row]) -> str:
     lines = []
     for title, group in tables(rows):
@@ -132,9 +136,10 @@ def markdown_grid(rows: list[Row], columns: Columns) -> list[str]:
 
 
 def as_json(rows: list[Row]) -> str:
-    return msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n"
+    return letters.as_json(rows)
 
 
+@plainly
 def as_csv(rows: list[Row]) -> str:
     """One line per row; an estimate becomes three columns, a list is joined by spaces."""
     output = io.StringIO()

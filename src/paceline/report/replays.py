@@ -6,12 +6,13 @@ import io
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from paceline import letters
 from paceline.differences import NOTHING_ELSE
+from paceline.letters import plainly
 from paceline.replay_results import Line, Replay
 from paceline.report.columns import NOTHING, number
 
@@ -19,6 +20,7 @@ INTERVAL = "95 % interval"
 HEADINGS = ("", "old", "new", "new/old", INTERVAL, "verdict")
 
 
+@plainly
 def text(replay: Replay, width: int | None = None) -> str:
     output = io.StringIO()
     console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
@@ -83,7 +85,7 @@ def notes(replay: Replay) -> Iterator[str]:
 
 
 def as_json(replay: Replay) -> str:
-    return msgspec.json.format(msgspec.json.encode(replay)).decode() + "\n"
+    return letters.as_json(replay)
 
 
 FORMATS: dict[str, Callable[[Replay], str]] = {"text": text, "json": as_json}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from paceline import letters
 from paceline.findings import Against, Finding, findings
 from paceline.metrics import Row
 from paceline.report.columns import tables
@@ -53,7 +54,7 @@ def sentences(found: Sequence[Finding]) -> list[str]:
 def as_json(rows: list[Row]) -> str:
     found = [(title, findings(group)) for title, group in tables(rows)]
     written = [Table(title, sentences(group), group) for title, group in found]
-    return msgspec.json.format(msgspec.json.encode(written)).decode() + "\n"
+    return letters.as_json(written)
 
 
 def with_interval(value: Estimate) -> str:

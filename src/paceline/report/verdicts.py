@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
+from paceline import letters
+from paceline.letters import plainly
 from paceline.report.words import markdown_cell
 from paceline.verify import QUANTITIES, Finding, Verdict
 
@@ -33,10 +33,12 @@ def name(verdict: Verdict) -> str:
     return f"{verdict.workload} {verdict.framework} {verdict.version} {verdict.setting}"
 
 
+@plainly
 def text(verdicts: Sequence[Verdict]) -> str:
     return "".join(f"{name(verdict)}: {sentence(verdict)}\n" for verdict in verdicts)
 
 
+@plainly
 def markdown(verdicts: Sequence[Verdict]) -> str:
     rows = [
         f"| {verdict.workload} | {verdict.framework} {verdict.version} | {verdict.setting} | "
@@ -48,7 +50,7 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
 
 
 def as_json(verdicts: Sequence[Verdict]) -> str:
-    return msgspec.json.format(msgspec.json.encode(verdicts)).decode() + "\n"
+    return letters.as_json(verdicts)
 
 
 FORMATS: dict[str, Callable[[Sequence[Verdict]], str]] = {"text": text, "markdown": markdown, "json": as_json}

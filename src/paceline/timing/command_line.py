@@ -10,8 +10,8 @@ from pathlib import Path
 from paceline.cell import Cell
 from paceline.devices import DeviceSet, assign_cores, check_present, wanted_devices
 from paceline.errors import UserError
+from paceline.letters import QUOTED, printable, shortened
 from paceline.machine import Machine
-from paceline.outcome import printable
 from paceline.timing.command import ExternalCommand, Metric
 from paceline.timing.metrics import parse_metric, preset
 
@@ -33,7 +33,9 @@ def split(words: Sequence[str]) -> list[tuple[str, ...]]:
         raise UserError("Give a command after --, such as `paceline time -- python train.py`, and --- between several.")
     for word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
-            raise UserError(f"The word {word!a} is not UTF-8, so it cannot be kept with the results.")
+            raise UserError(
+                f"The word {shortened(word, QUOTED)!a} is not UTF-8, so it cannot be kept with the results."
+            )
     return [tuple(command) for command in commands]
 
 

@@ -17,15 +17,15 @@ from pathlib import Path
 import msgspec
 
 from paceline import failure_messages, internal_errors, oom
+from paceline.bounds import check_flag, check_runs
 from paceline.cell import Cell
 from paceline.display import duration
-from paceline.errors import UserError
-from paceline.launchers import INHERITED
+from paceline.letters import one_line
 from paceline.lost_devices import with_troubles
 from paceline.machine import Machine
-from paceline.outcome import Outcome, end_of_log, one_line, signal_name, with_processes
+from paceline.outcome import Outcome, end_of_log, signal_name, with_processes
 from paceline.plan import Plan, Run
-from paceline.records import OUTCOME_FILE, SECRET, RunRecord
+from paceline.records import OUTCOME_FILE, RunRecord
 from paceline.runner import ignore
 from paceline.store import Store, new_id
 from paceline.suite import Suite
@@ -35,27 +35,14 @@ from paceline.timing.metrics import read_log
 from paceline.timing.process import CommandProcess, Report
 from paceline.timing.source import code_of
 from paceline.timing.usage import FILE, usage_of
+from paceline.variables import harmless
 from paceline.worker import LOG_FILE
 
 SUITE = "time"  # under which `show --suite` finds the newest
 PHASE = "command"  # in which it fails if it has started: Paceline sees no other from outside
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # also as a shell says it
 KILL = re.compile(r"\bkilled\b|SIGKILL|signal:? 9\b", re.IGNORECASE)  # what launchers say of their processes
-# Kept with a run because they change how frameworks compute; others may be secrets.
-KEPT_VARIABLES = (
-    "OMP_",
-    "MKL_",
-    "KMP_",
-    "CUDA_",
-    "NCCL_",
-    "MXNET_",
-    "KERAS_",
-    "TF_",
-    "XLA_",
-    "JAX_",
-    "TORCH_",
-    "DMLC_",
-)
+NOT_KEPT = ("PACELINE_RUN", "PYTHONPATH")  # set by Paceline itself, or a place on the disk
 
 
 @dataclass(frozen=True)
@@ -76,6 +63,7 @@ def make_plan(given: Sequence[str], wishes: Wishes, machine: Machine) -> Plan:
     """Check all that a user can get wrong, then lay out the rounds."""
     _check(wishes)
     cells = cells_of(words.split(given), wishes, machine)
+    check_runs(len(cells) * wishes.repeats)
     suite = Suite(
         name=SUITE,
         workload=(words.WORKLOAD,),
@@ -90,12 +78,9 @@ def make_plan(given: Sequence[str], wishes: Wishes, machine: Machine) -> Plan:
 
 
 def _check(wishes: Wishes) -> None:
-    if wishes.repeats < 1:
-        raise UserError("--repeats is a whole number from 1 up.")
-    if wishes.warmup_runs < 0:
-        raise UserError("--warmup-runs is a whole number from 0 up.")
-    if not 0 < wishes.timeout < float("inf"):
-        raise UserError("--timeout is a number of seconds above 0.")
+    check_flag("--repeats", wishes.repeats)
+    check_flag("--warmup-runs", wishes.warmup_runs)
+    check_flag("--timeout", wishes.timeout)
 
 
 def cells_of(commands: Sequence[tuple[str, ...]], wishes: Wishes, machine: Machine) -> list[Cell]:
@@ -246,10 +231,11 @@ def _record(run: Run, machine: Machine) -> RunRecord:
         worker_code="",
         code=code_of(_command(run.cell)),
         commands=(_command(run.cell).arguments,),
-        environment={name: value for name, value in os.environ.items() if _kept(name)},
+        environment={name: value for name, value in os.environ.items() if _kept(name, value)},
         started=time.time(),
     )
 
 
-def _kept(variable: str) -> bool:
-    return variable in INHERITED or (variable.startswith(KEPT_VARIABLES) and not SECRET.search(variable))
+def _kept(variable: str, value: str) -> bool:
+    """What changes how frameworks compute and is known to be harmless; others may be secrets."""
+    return harmless(variable, value) and variable not in NOT_KEPT

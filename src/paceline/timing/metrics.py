@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from paceline.errors import UserError, unknown
+from paceline.letters import quoted
 from paceline.timing.command import Metric
 from paceline.timing.presets import PRESETS
 
@@ -25,15 +26,16 @@ def parse_metric(text: str) -> Metric:
     name, equals, pattern = text.partition("=")
     name = " ".join(name.split())
     if not (name and equals and pattern):
-        raise UserError(f"--metric {text!r}: write NAME=REGEX, such as 'images/s=Speed: ([0-9.]+)'.")
+        raise UserError(f"--metric {quoted(text)}: write NAME=REGEX, such as 'images/s=Speed: ([0-9.]+)'.")
     try:
         groups = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UserError(f"--metric {name}: {pattern!r} is no regular expression: {error}.") from None
+        raise UserError(f"--metric {name}: {quoted(pattern)} is no regular expression: {error}.") from None
     if groups.groups != 1 and "value" not in groups.groupindex:
         has = "no group" if not groups.groups else f"{groups.groups} groups"
         raise UserError(
-            f"--metric {name}: {pattern!r} has {has}; put one pair of ( ) around the number, or name one (?P<value>…)."
+            f"--metric {name}: {quoted(pattern)} has {has}; "
+            "put one pair of ( ) around the number, or name one (?P<value>…)."
         )
     shown = "accuracy" if name in PERCENT else name
     take = "last" if any(word in shown for word in LAST) else "median"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from paceline.errors import UserError, unknown
-from paceline.outcome import printable
+from paceline.letters import quoted
 from paceline.report.layouts import LAYOUTS
 from paceline.web import comparing, listing
 
@@ -24,7 +24,7 @@ def layout(request: Request, own: str) -> str:
     known = ("rows", *LAYOUTS)
     given = request.query_params.get("layout")
     if given and given not in known:
-        raise unknown("layout", printable(given), known)
+        raise unknown("layout", given, known)
     return given or own
 
 
@@ -42,7 +42,7 @@ def target(request: Request) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 < value <= 1:
-        raise UserError(f"The target is a part of the test images such as 0.7, not {printable(text)!r}.")
+        raise UserError(f"The target is a part of the test images such as 0.7, not {quoted(text)}.")
     return value
 
 

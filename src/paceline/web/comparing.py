@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from paceline.cell import Cell
 from paceline.comparison import MORE_IS_BETTER, Comparison, compare
 from paceline.errors import UserError, unknown
+from paceline.letters import plainly, quoted
 from paceline.report.comparison import HEADINGS, as_json, lines, markdown
 from paceline.report.words import spreadsheet_cell
 from paceline.sides import FILTERS as KINDS
@@ -41,7 +42,7 @@ def _threshold(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise UserError(f"The threshold is a percentage such as 5, from 0 up and below 100, not {text!r}.")
+        raise UserError(f"The threshold is a percentage such as 5, from 0 up and below 100, not {quoted(text)}.")
     return value
 
 
@@ -49,7 +50,7 @@ def _side(store: Store, text: str, metric: str, asked: Mapping[str, str]) -> Sid
     """A part of this store; folders, which the command line takes as well, are nothing that a page may ask for."""
     kind, colon, _ = text.partition(":")
     if not colon or kind not in KINDS:
-        raise UserError(f"{text!r} is no selection of results; write {FORMS}.")
+        raise UserError(f"{quoted(text)} is no selection of results; write {FORMS}.")
     side = choose(text, store.folder, metric, by_name=bool(asked["by_name"]))
     cells = {cell: runs for cell, runs in side.cells.items() if wanted(cell, asked)}
     if not cells:
@@ -83,6 +84,7 @@ def selections(store: Store) -> list[tuple[str, str]]:
     ]
 
 
+@plainly
 def as_csv(compared: Comparison) -> str:
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\n")

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from paceline.outcome import cause_of, shortened
+from paceline.letters import shortened
+from paceline.outcome import cause_of
 from paceline.plain_files import open_plain, read_plain
-from paceline.records import RUN_FILE, RUN_FOLDER, SECRET, UNREADABLE
+from paceline.records import RUN_FILE, RUN_FOLDER, UNREADABLE
 from paceline.store import Store
 from paceline.timing.command import CommandCode
+from paceline.variables import shown_variables
 from paceline.web.words import shown
 from paceline.worker import LOG_FILE
 
@@ -20,7 +22,6 @@ LOG_LINES, FAILED_LOG_LINES = 3, 20  # last ones
 LINE_LETTERS = 300
 TAIL_BYTES = 1024
 PER_RUN = ("MASTER_PORT",)  # variables that are chosen anew for each run
-LEFT_OUT = "(left out)"  # in place of a secret
 ITSELF = "‹run›"  # stands for a run's own id in what runs share
 
 RUNS = """
@@ -109,7 +110,8 @@ class _Shared:
             record = _DECODER.decode(read_plain(f"{folder}/{RUN_FILE}"))
         except UNREADABLE:
             return None
-        variables = {name: _told(name, value) for name, value in record.environment.items()}
+        variables = shown_variables(record.environment)
+        variables |= {name: "(a free port)" for name in PER_RUN if name in variables}
         made = Setup(
             machine,
             shown(record.machine.host),
@@ -124,11 +126,6 @@ class _Shared:
             shown(str(record.code)) if record.code else "",
         )
         return self.setups.setdefault(made, len(self.setups))
-
-
-def _told(name: str, value: str) -> str:
-    """The value of a variable, unless it differs from run to run or is nobody's business."""
-    return "(a free port)" if name in PER_RUN else LEFT_OUT if SECRET.search(name) else value
 
 
 _DECODER = msgspec.json.Decoder(_Record)

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paceline.errors import UserError
+from paceline.letters import QUOTED, shortened
 from paceline.web.templating import policy
 
 METHODS = ("GET", "HEAD")
@@ -64,8 +65,9 @@ def is_loopback(host: str) -> bool:
     """Whether nobody but this machine reaches what listens there."""
     try:
         found = {entry[4][0] for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    except OSError as error:
-        raise UserError(f"--host {host}: {error.strerror}; give an address of this machine.") from None
+    except (OSError, ValueError) as error:  # a name that is too long, or of letters that no name has, is no text of DNS
+        reason = (isinstance(error, OSError) and error.strerror) or "it is no name of a machine"
+        raise UserError(f"--host {shortened(host, QUOTED)}: {reason}; give an address of this machine.") from None
     return all(ipaddress.ip_address(str(address).partition("%")[0]).is_loopback for address in found)
 
 

@@ -13,7 +13,8 @@ import msgspec
 
 from paceline.cell import Cell
 from paceline.display import cell_name, duration
-from paceline.outcome import cause_of, printable, shortened
+from paceline.letters import printable, shortened
+from paceline.outcome import cause_of
 from paceline.report.columns import number
 from paceline.stats import estimate
 from paceline.statuses import Limit, Runs, counted, status_of

@@ -16,8 +16,9 @@ from paceline.bundles.reading import imported_runs
 from paceline.cell import Cell
 from paceline.display import cell_name, duration
 from paceline.index_file import INDEX_FILE
+from paceline.letters import printable
 from paceline.measuring_lock import Holder, holder
-from paceline.outcome import cause_of, printable
+from paceline.outcome import cause_of
 from paceline.report.columns import number
 from paceline.shares import MEASURED
 from paceline.store import Store

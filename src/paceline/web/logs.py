@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from paceline.outcome import printable
+from paceline.letters import printable
 from paceline.plain_files import LINES_BYTES, NoPlainFileError, open_plain
 from paceline.timing.metrics import TERMINAL_CODES
 

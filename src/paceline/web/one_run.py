@@ -13,13 +13,14 @@ from paceline import internal_errors
 from paceline.cell import Cell
 from paceline.display import duration
 from paceline.events import AnyEvent, Block, Evaluation, EventFile, Failed, Phase
-from paceline.outcome import Outcome, cause_of, printable
+from paceline.letters import printable
+from paceline.outcome import Outcome, cause_of
 from paceline.plain_files import is_own_folder, read_plain
-from paceline.records import OUTCOME_FILE, RUN_FOLDER, SECRET, UNREADABLE
+from paceline.records import OUTCOME_FILE, RUN_FOLDER, UNREADABLE
 from paceline.report.columns import NOTHING, number
 from paceline.store import Store
 from paceline.timing.command import CommandCode
-from paceline.web.details import LEFT_OUT
+from paceline.variables import shown_variables
 from paceline.web.folders import OpenRun, read_record
 from paceline.web.listing import moment
 from paceline.worker import LOG_FILE
@@ -100,9 +101,8 @@ def _pairs(found: Sequence[tuple[str, object]]) -> Pairs:
 
 
 def _environment(variables: Mapping[str, str]) -> Pairs:
-    """Without the values of those whose names say that they are secrets."""
-    told = {name: LEFT_OUT if SECRET.search(name) else value for name, value in variables.items()}
-    return _pairs(sorted(told.items()))
+    """Without the values of those that are not known to be harmless."""
+    return _pairs(sorted(shown_variables(variables).items()))
 
 
 def _facts(run: OpenRun, outcome: Outcome | None) -> Pairs:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from paceline import letters
 from paceline.cell import Cell
 from paceline.display import cell_name
-from paceline.outcome import cause_of, printable
+from paceline.letters import printable
+from paceline.outcome import cause_of
 from paceline.report.grids import markdown as grid_markdown
 from paceline.report.layouts import Grid
 from paceline.report.words import spreadsheet_cell
@@ -75,7 +77,7 @@ def markdown(runs: Sequence[ListedRun]) -> str:
 
 
 def as_json(runs: Sequence[ListedRun]) -> str:
-    return msgspec.json.format(msgspec.json.encode(runs)).decode() + "\n"
+    return letters.as_json(runs)
 
 
 FORMATS: dict[str, Callable[[Sequence[ListedRun]], str]] = {"csv": as_csv, "json": as_json, "markdown": markdown}

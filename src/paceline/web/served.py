@@ -14,8 +14,8 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from paceline import certificates
 from paceline.errors import UserError, unknown
 from paceline.index_damage import blaming_the_index
+from paceline.letters import printable
 from paceline.metrics import Row, table_rows
-from paceline.outcome import printable
 from paceline.report.comparison import HEADINGS, lines, notes, summary, title
 from paceline.report.grids import in_layout
 from paceline.report.layouts import LAYOUTS

@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from paceline.bounds import check_flag
 from paceline.charts.drawing import stop_drawing
 from paceline.errors import UserError
 from paceline.store import Store
@@ -30,7 +31,6 @@ from paceline.web.streams import Streams
 from paceline.web.templating import environment
 
 NICENESS = 10  # a measurement on the same machine comes first
-LAST_PORT = 65535
 INTERRUPTED = 130  # what a shell calls a program that Ctrl-C has ended
 PATIENCE_SECONDS = 1  # for downloads under way when the server is ended
 HEADINGS = {400: "That cannot be shown", 404: "Not here", 503: "Busy"}
@@ -127,8 +127,7 @@ def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> Non
 
 def _listening(host: str, port: int) -> socket.socket:
     """Open at once, so that a port that is taken is known before anything is said."""
-    if not 0 <= port <= LAST_PORT:
-        raise UserError(f"--port {port}: give a number from 0 to {LAST_PORT}.")
+    check_flag("--port", port)
     is_loopback(host)  # complains about a host that is none
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     try:

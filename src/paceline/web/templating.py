@@ -11,6 +11,8 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from paceline.letters import escaped, printable_lines
+
 STYLE, SCRIPT = "style.css", "page.js"
 # Letters that could end a script element, or that older readers take for the end of a line.
 UNSAFE = {letter: f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
@@ -25,9 +27,15 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        finalize=_printable,
     )
     made.globals |= {"asset": asset, "policy": policy}
     return made
+
+
+def _printable(value: object) -> object:
+    """What a page says, without letters that steer the reader's browser; markup of our own stays as it is."""
+    return printable_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
@@ -54,7 +62,7 @@ def source_hash(name: str) -> str:
 
 def island(value: msgspec.Struct) -> Markup:
     """A value as JSON that can stand inside a script element, whatever it says."""
-    text = msgspec.json.encode(value).decode()
+    text = escaped(msgspec.json.encode(value).decode())
     for letter, code in UNSAFE.items():
         text = text.replace(letter, code)
     return Markup(text)  # noqa: S704 - nothing in it can end the element

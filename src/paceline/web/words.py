@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.outcome import printable
+from paceline.letters import printable
 
 
 def shown(text: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import msgspec
 
+from paceline.letters import printable
 from paceline.metrics import Row
-from paceline.outcome import printable
 from paceline.report.columns import NOTHING, titled, where
 from paceline.report.commands import command_blocks
 from paceline.report.layouts.apart import told_apart

@@ -1,0 +1,79 @@
+"""Asks a served store for what no browser would ask, over plain sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+
+from tests.bundles.made import FIRST
+from tests.fuzz import nasty
+from tests.fuzz.children import MOST_BYTES, tree
+from tests.served import Served, serving
+
+PATHS = ("/", "/results", "/runs", f"/runs/{FIRST}", f"/runs/{FIRST}/log", "/compare", "/plans/x", "/static/style.css")
+NAMES = (
+    *("suite", "workload", "framework", "devices", "data", "target", "layout", "old", "new", "metric", "threshold"),
+    *("status", "page", "start", "from", "tail", "token", "form", "table"),
+)
+HEADERS = ("Range", "Host", "Content-Length", "Transfer-Encoding", "Cookie", "If-None-Match", "Accept", "X" * 5000)
+METHODS = ("GET", "GET", "GET", "GET", "HEAD", "POST", "PUT", "TRACE", "get", "G\x00T", "", "CONNECT")
+PATIENCE = 30.0  # seconds until an answer begins, on a busy machine
+
+
+def requests(draw: random.Random, store: Path, count: int) -> Iterator[tuple[str, str]]:
+    """What was asked, and what was wrong with the answer; nothing where nothing was."""
+    before = tree(store)
+    with serving(store) as served:
+        for _ in range(count):
+            asked = _request(draw)
+            for fault in _faults(served, asked):
+                yield f"requests: {asked[:200]!r}", fault
+        used = psutil.Process(served.process.pid).memory_info().rss
+        if used > MOST_BYTES:
+            yield "requests", f"the server has {used >> 20} MiB"
+        if served.ask("/").status != 200:
+            yield "requests", "the server does not answer any more"
+    if tree(store) != before:
+        yield "requests", "the store was changed"
+
+
+def _request(draw: random.Random) -> bytes:
+    path = draw.choice(PATHS)
+    if draw.random() < 0.3:
+        path += draw.choice(("/", "/..", "/%2e%2e/%2e%2e", "%00", "//", "/" + quote(nasty.word(draw)[:3000])))
+    pairs = [f"{draw.choice(NAMES)}={quote(nasty.word(draw)[:3000])}" for _ in range(draw.choice((0, 1, 3)))]
+    target = f"{path}{'?' if pairs else ''}{'&'.join(pairs)}"
+    headers = {"Host": "127.0.0.1", "Connection": "close"}
+    if draw.random() < 0.4:
+        headers[draw.choice(HEADERS)] = nasty.word(draw)[:20_000]
+    if draw.random() < 0.2:
+        headers["Range"] = draw.choice(("bytes=0-", "bytes=-5", "bytes=9-1", "bytes=" + "9" * 400 + "-", "lines=1-2"))
+    lines = [f"{draw.choice(METHODS)} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    request = "\r\n".join(lines).encode("utf-8", "replace") + b"\r\n\r\n"
+    return nasty.changed_bytes(request, draw) if draw.random() < 0.15 else request
+
+
+def _faults(served: Served, asked: bytes) -> Iterator[str]:
+    """No answer at all is right only for what is no request."""
+    began = time.monotonic()
+    answer = b""
+    with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.settimeout(PATIENCE)
+        try:
+            client.sendall(asked)
+            client.shutdown(socket.SHUT_WR)
+            while len(answer) < 1 << 20 and (piece := client.recv(65536)):
+                answer += piece
+        except TimeoutError:
+            yield f"no answer after {time.monotonic() - began:.0f} s"
+    if answer.startswith(b"HTTP/1.1 5"):
+        yield f"answered {answer[:40]!r}"
+    if b"Traceback" in answer or b"root:x:0" in answer:
+        yield "told what is nobody's business"
