@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from paceline import dropout
+from paceline.comparing import QUANTITIES, Finding
 from paceline.report.words import markdown_cell
-from paceline.verify import QUANTITIES, Finding, Verdict
+from paceline.verify import Verdict
 
-MEANINGS = {quantity.name: quantity.meaning for quantity in QUANTITIES}
+MEANINGS = {**{quantity.name: quantity.meaning for quantity in QUANTITIES}, **dropout.MEANINGS}
 
 
 def sentence(verdict: Verdict) -> str:
