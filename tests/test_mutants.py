@@ -18,13 +18,18 @@ from benchmarks.mutants.optimizers import RULES
 from benchmarks.mutants.surgery import MARK, rebuilt
 from benchmarks.mutants.wrong import KINDS
 
+from paceline import dropout
 from paceline.comparing import QUANTITIES, Finding
+from paceline.devices import parse_devices
 from paceline.environments import hindrance
 from paceline.frameworks import find
+from paceline.machine import this_machine
+from paceline.questions import Question
+from paceline.verify import make_trial, verify
 from paceline_worker.graph import Add, BatchNorm, Conv, Flatten, Graph, Input, MaxPool, Relu
 
 SETTINGS = settings()
-SAMPLE = 14  # of each framework, beside the dropout mistakes
+SAMPLE = 10  # of each framework, beside the dropout mistakes
 
 
 def mistake(name: str) -> Mistake:
@@ -197,3 +202,14 @@ def test_real_frameworks_are_caught_at_a_sample_of_mistakes(framework: str, sett
     assert summary.caught == 1.0, report.text(summary)
     assert summary.named >= report.NAMED_TARGET, report.text(summary)
     assert not summary.alarms, report.text(summary)
+
+
+@pytest.mark.real
+def test_verify_of_a_network_with_dropout_finds_nothing_wrong() -> None:
+    reason = hindrance(find("torch").framework)
+    if reason:
+        pytest.skip(reason)
+    question = Question(workload=SETTINGS["dropping"].workload, devices=parse_devices("1xcpu"))
+    found = verify(find("torch"), make_trial(question, this_machine(), print), print)
+    assert found.equal, found
+    assert {finding.quantity for finding in found.findings} >= set(dropout.MEANINGS)
