@@ -160,5 +160,20 @@ def test_images_that_are_normalised_at_once_are_darkened() -> None:
     assert strained(graph, probing_weights(graph, 1)).brightness == 2.0**-8
 
 
+def test_images_are_bright_where_nothing_is_normalised() -> None:
+    graph = Graph()
+    graph.lose(graph.add("logits", Dense(5), graph.add("pool", GlobalPool(), graph.add("images", Input((4, 4, 3))))))
+    weights = probing_weights(graph, 1)
+    hard = strained(graph, weights)
+    assert hard.brightness == 64.0
+    np.testing.assert_array_equal(hard.weights["logits.kernel"], weights["logits.kernel"])
+    job = job_of(graph)
+    assert first_divergence(job, shown(job)) is None
+    assert first_divergence(job, shown(job, kind="Rule", rule="clip norm", limit=5.0)) == (
+        "large step",
+        "logits.kernel",
+    )
+
+
 def test_faithful_stage_shows_all_that_the_contract_asks() -> None:
     assert not Faithful.__abstractmethods__

@@ -13,6 +13,7 @@ from paceline_worker.weights import Array, Weights, initial_weights
 
 # How far arrays that start as a constant are moved: a decay of a bias of zero, or a factor of one, could not be seen.
 MOVED = {"bias": 0.3, "beta": 0.3, "gamma": 0.4, "mean": 0.3, "variance": 0.5}
+GLARE = 64.0  # how much brighter images make gradients large where no batch normalisation takes that away
 PIXEL_DEVIATION = 1 / math.sqrt(3)  # of fake images, which are even between -1 and 1
 
 
@@ -40,7 +41,10 @@ class Strained(NamedTuple):
 
 
 def strained(graph: Graph, weights: Weights) -> Strained:
-    """Make small what batch normalisation takes: then its epsilon matters, and gradients are large."""
+    """Make small what batch normalisation takes: then its epsilon matters, and gradients are large.
+
+    Without batch normalisation brighter images make them so.
+    """
     changed = dict(weights)
     for node in graph.nodes.values():
         norm = _norm_behind(graph, node.name)
@@ -52,7 +56,10 @@ def strained(graph: Graph, weights: Weights) -> Strained:
             if name in weights:
                 changed[name] = weights[name] * np.float32(_factor(norm, usual))
     norm = _norm_behind(graph, graph.input.name)
-    return Strained(changed, 1.0 if norm is None else _factor(norm, PIXEL_DEVIATION))
+    if norm is not None:
+        return Strained(changed, _factor(norm, PIXEL_DEVIATION))
+    normalised = any(isinstance(node.op, BatchNorm) for node in graph.nodes.values())
+    return Strained(changed, 1.0 if normalised else GLARE)
 
 
 def _factor(norm: BatchNorm, deviation: float) -> float:
