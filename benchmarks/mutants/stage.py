@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from benchmarks.mutants.networks import Setting
 from paceline import environments
 from paceline.devices import parse_devices
 from paceline.frameworks import Framework, find
-from paceline.launchers import Launch, direct, worker_environment
+from paceline.launchers import Command, Launch, direct, held_port, worker_environment
 from paceline.machine import this_machine
 from paceline.probing import Arrays, joined
 from paceline.questions import Question
@@ -30,7 +30,7 @@ from paceline.worker_code import deploy
 from paceline_worker.protocol import JOB_FILE, Job
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 240.0  # for one mutant, or for the framework to start
+PATIENCE_SECONDS = 900.0  # for one mutant, or for the framework to start
 POLL_SECONDS = 0.1
 QUICKLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"  # nobody measures its programs
 
@@ -95,36 +95,38 @@ def show(framework: Framework, job: Job, changes: Sequence[dict[str, Any]]) -> I
 def _shown(
     framework: Framework, job: Job, changes: dict[int, dict[str, Any]], folder: Path
 ) -> Iterator[tuple[int, Seen]]:
-    environment = environments.ensure(framework, print)
     ranks = framework.process_count(len(job.devices))
     (folder / JOB_FILE).write_text(json.dumps(replace(job, framework=framework.name).to_json()))
     (folder / "changes.json").write_text(json.dumps(changes))
-    variables = worker_environment(framework, deploy(framework.name), 1)
-    paths = {
-        "XLA_FLAGS": QUICKLY,
-        "PYTHONPATH": f"{variables['PYTHONPATH']}{os.pathsep}{ROOT}",
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
-    starts = direct(Launch(environment.python, folder, ranks, {**variables, **paths}))
-    with (folder / "log.txt").open("ab") as log:
-        processes = [
-            subprocess.Popen(
-                [word.replace("paceline_worker", "benchmarks.mutants.driver") for word in start.arguments[:3]]
-                + [str(folder)],
-                env=start.environment,
-                cwd=folder,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-            )
-            for start in starts
-        ]
+    with held_port() as port, (folder / "log.txt").open("ab") as log:
+        processes = [_started(start, folder, log) for start in _starts(framework, folder, ranks, port)]
         try:
             yield from _follow(folder, ranks, job, processes, list(changes))
         finally:
             for process in processes:
                 process.kill()
                 process.wait()
+
+
+def _starts(framework: Framework, folder: Path, ranks: int, port: int) -> list[Command]:
+    """As Paceline starts a run, with our own driver in place of its worker."""
+    variables = worker_environment(framework, deploy(framework.name), 1)
+    path = f"{variables['PYTHONPATH']}{os.pathsep}{ROOT}"
+    own = {"XLA_FLAGS": QUICKLY, "PYTHONPATH": path, "GLOO_SOCKET_IFNAME": "lo"}
+    python = environments.ensure(framework, print).python
+    return direct(Launch(python, folder, ranks, {**variables, **own}, port))
+
+
+def _started(start: Command, folder: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    python, *_ = start.arguments
+    return subprocess.Popen(
+        [python, "-m", "benchmarks.mutants.driver", str(folder)],
+        env=start.environment,
+        cwd=folder,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def _follow(
