@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from paceline.comparing import QUANTITIES
 from paceline.environments import hindrance
 from paceline.frameworks import all_frameworks, find
 from paceline.probing import Probe, probe, reference_probe
-from paceline.verify import QUANTITIES, Trial, compare_with_reference
+from paceline.verify import Trial, compare_with_reference
 from paceline_worker.graph import OPS
 from paceline_worker.protocol import Job, Recipe
 from tests.command_line import CommandLine

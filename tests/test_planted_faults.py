@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from paceline import probing
+from paceline.comparing import END_TO_END, QUANTITIES, derived, differences_of
 from paceline.frameworks import find
 from paceline.probing import Arrays, probe, reference_probe
-from paceline.verify import END_TO_END, QUANTITIES, derived, differences_of
 from paceline.worker_code import deploy
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Job

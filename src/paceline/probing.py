@@ -40,12 +40,12 @@ class Probe:
         return cause_of(self.outcome.kind, self.outcome.phase, self.outcome.message)
 
 
-def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = None) -> Probe:
+def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = None, task: str = "probe") -> Probe:
     """Show the job's batches to the framework, in its own environment and processes."""
     framework = contestant.framework
     environment = environments.ensure(framework, say)
     ranks, kills = framework.process_count(len(job.devices)), oom.kills()
-    told = replace(job, framework=framework.name, mode=contestant.mode, task="probe")
+    told = replace(job, framework=framework.name, mode=contestant.mode, task=task)
     with tempfile.TemporaryDirectory(prefix="paceline-probe-") as scratch:
         folder = Path(scratch)
         if given is not None:
@@ -63,9 +63,10 @@ def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = Non
     return Probe(environment, arrays, outcome)
 
 
-def reference_probe(job: Job, say: Say, given: Arrays | None = None) -> Probe:
+def reference_probe(job: Job, say: Say, given: Arrays | None = None, task: str = "") -> Probe:
     """What the network computes, by the judge; with `given` outputs, what each layer should make of them."""
-    found = probe(find(REFERENCE), job, say, given)
+    usual = "probe whole" if given is None else "probe layers"
+    found = probe(find(REFERENCE), job, say, given, task or usual)
     if found.failure:
         raise RuntimeError(f"the reference failed: {found.failure}\n{found.outcome.log_end}")
     return found
@@ -76,7 +77,7 @@ def joined(ranks: Sequence[Arrays], shares: Sequence[int]) -> Arrays:
     together = dict(ranks[0])
     for name in together:
         parts = [rank[name] for rank in ranks]
-        if name.startswith("output/") or name == "evaluation":
+        if name.startswith(("output/", "strained/")) or name == "evaluation":
             together[name] = np.concatenate(parts)
         elif name in ("losses", "losses again"):
             together[name] = np.average(parts, axis=0, weights=shares[: len(parts)])

@@ -13,7 +13,7 @@ from paceline_worker.lease import end_with_the_orchestrator
 from paceline_worker.place import bind, find_place
 from paceline_worker.protocol import EventLog, Job, event_file
 
-TASKS = {"train": loop.run, "probe": probe.run}
+TASKS = {"train": loop.run, **dict.fromkeys(probe.SHOWN, probe.run)}
 
 
 def main(folder: Path) -> None:

@@ -68,7 +68,7 @@ class Job:
     pipeline: Dict[str, Any] = field(default_factory=dict)  # Pipeline.to_json(): what is done to them
     evaluate: str = "never"  # on all test images: after each "epoch", at the "end"
     count_correct: bool = False  # whether training counts the images that it gets right
-    task: str = "train"  # or "probe": show what is computed instead of how fast
+    task: str = "train"  # or one of probe.SHOWN: show what is computed instead of how fast
     rates: Tuple[float, ...] = ()  # of a probe's steps
     given: str = ""  # for the reference: a file of another framework's layer outputs to go on from
 

@@ -2,7 +2,7 @@
 
 Paper: Szegedy et al. 2015, "Rethinking the Inception Architecture for Computer Vision". Program: torchvision's
 inception_v3, whose counts of channels are those of Google's released model. Without its dropout before the last
-layer: the random masks cannot be made equal between frameworks, and then nothing after them could be compared.
+layer: the random masks cannot be made equal between frameworks, and then neither could losses.
 """
 
 from dataclasses import dataclass, replace

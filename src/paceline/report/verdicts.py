@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from paceline import letters
+from paceline import dropout, letters
+from paceline.comparing import QUANTITIES, Finding
 from paceline.letters import plainly
 from paceline.report.words import markdown_cell
-from paceline.verify import QUANTITIES, Finding, Verdict
+from paceline.verify import Verdict
 
-MEANINGS = {quantity.name: quantity.meaning for quantity in QUANTITIES}
+MEANINGS = {**{quantity.name: quantity.meaning for quantity in QUANTITIES}, **dropout.MEANINGS}
 
 
 def sentence(verdict: Verdict) -> str:

@@ -55,7 +55,7 @@ class FrameworkBackend(Backend):
             # A device that waits for the others in an exchange holds a thread of XLA's pool, and the work that the
             # others still have to do may then find none: everything stands still. Training has one exchange in a step,
             # so a thread to spare is enough; where every layer is an output, each device needs one.
-            spare = len(place.devices) if job.task == "probe" else 1
+            spare = len(place.devices) if job.task != "train" else 1
             os.environ["PJRT_NPROC"] = str(len(place.devices) * place.threads + spare)
             many = "true" if place.threads > 1 else "false"
             os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen={many}"

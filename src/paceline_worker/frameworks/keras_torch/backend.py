@@ -64,6 +64,7 @@ class FrameworkBackend(KerasBackend):
     def _look(self, batch: Batch) -> Tuple[List[Array], List[Array]]:
         images, labels = batch
         outputs = self._every_output(images, training=True)
+        self._every_output.zero_grad()  # Keras leaves the gradients of a step until the next
         total_loss(self._graph, labels, outputs).backward()
         gradients = [np.array(variable.value.grad.cpu()) for variable in self._every_output.trainable_variables]
         self._every_output.zero_grad()

@@ -9,7 +9,7 @@ import numpy as np
 
 from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.reference.builder import LAYERS_IN, Own
-from paceline_worker.graph import Graph
+from paceline_worker.graph import Dropout, Graph
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
@@ -62,8 +62,13 @@ class FrameworkBackend(Backend):
             arrays = {**self._shared, **self._running[device]}
             own = trace.own[node.name] = {name: arrays[f"{node.name}.{name}"] for name in names}
             inputs = [trace.seen[name] for name in node.inputs] or [images]
-            output = trace.outputs[node.name] = self._layers[type(node.op)][0](node.op, own, inputs, training)
-            trace.seen[node.name] = self._given_part(node.name, device) if self._given else output
+            given = self._given_part(node.name, device) if training and node.name in self._given else None
+            if given is not None and isinstance(node.op, Dropout) and node.op.rate:
+                output = given  # what chance decided is no matter of this comparison
+            else:
+                output = self._layers[type(node.op)][0](node.op, own, inputs, training)
+            trace.outputs[node.name] = output
+            trace.seen[node.name] = output if given is None else given
         return trace
 
     def _given_part(self, name: str, device: int) -> Array:
@@ -141,7 +146,7 @@ class FrameworkBackend(Backend):
         return np.concatenate([trace.outputs[self._graph.prediction] for trace in traces])
 
     def outputs(self, batch: Batch) -> Weights:
-        traces, _, _ = self._differentiate(batch)
+        traces = [self._forward(device, images, training=True) for device, (images, _) in enumerate(batch)]
         return {name: np.concatenate([trace.outputs[name] for trace in traces]) for name in self._graph.nodes}
 
     def gradients(self, batch: Batch) -> Weights:
