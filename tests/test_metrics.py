@@ -647,6 +647,20 @@ def test_interval_that_ends_the_rounds_is_wider_than_one_that_is_looked_at_once(
     assert widths[1] > widths[0]
 
 
+def test_ratios_of_such_cells_have_wider_intervals_too(store: Store) -> None:
+    two, keys = on_devices(2), [str(number) for number in range(9)]
+    for key in keys:
+        save_run(store, record(f"run-{key}", key), [trained(1000, 10.0 + int(key))])
+        save_run(store, record(f"run-two-{key}", f"two-{key}", two), [trained(1000, 5.0 + int(key))])
+    widths = []
+    for target in (None, 0.9):
+        save_plan(store, {CELL: keys, two: [f"two-{key}" for key in keys]}, interval_target=target)
+        rows = table_rows(store, {})
+        assert rows[1].scaling_interval
+        widths.append(rows[1].scaling_interval[1] - rows[1].scaling_interval[0])
+    assert widths[1] > widths[0]
+
+
 def test_few_runs_that_happen_to_agree_do_not_end_the_rounds(store: Store) -> None:
     for key in ("a", "b", "c", "d"):
         save_run(store, record(f"run-{key}", key), [trained(1000, 10.0)])

@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import msgspec
 
@@ -40,7 +39,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class Yardstick:
     """How two samples are held against each other."""
 
-    compare: Callable[[Values, Values], Estimate | None]
+    compare: Callable[[Values, Values, float], Estimate | None]  # at a confidence
     equal: float  # what it gives for equal ones
     scale: Scale  # on which small and large values scatter alike
 
@@ -52,14 +51,17 @@ class Judge:
     yardstick: Yardstick
     scatter: Scatter
     tests: int  # that are made in the table: the more of them, the stricter each (Bonferroni)
+    confidence: float  # asked of each interval
 
     @classmethod
-    def of(cls, yardstick: Yardstick, samples: Sequence[Values], tests: int) -> Judge:
-        return cls(yardstick, Scatter.of(*map(yardstick.scale.evened, samples)), tests)
+    def of(cls, quantity: Quantity, rows: Sequence[Row], tests: int) -> Judge:
+        yardstick, samples = quantity.yardstick, map(quantity.values, rows)
+        scatter = Scatter.of(*map(yardstick.scale.evened, samples))
+        return cls(yardstick, scatter, tests, max(row.confidence for row in rows))
 
     def against(self, name: str, values: Values, base: Values) -> Against:
         """Clear if the interval says so, and chance would hardly do it however many are compared."""
-        found = self.yardstick.compare(values, base)
+        found = self.yardstick.compare(values, base, self.confidence)
         if found is None or found.low is None or found.high is None:
             raise ValueError("a comparison needs two runs on each side")
         apart = not found.low <= self.yardstick.equal <= found.high
@@ -74,7 +76,7 @@ class Judge:
 
 
 RATIO = Yardstick(ratio, 1.0, FACTORS)
-DIFFERENCE = Yardstick(partial(difference, scale=APART), 0.0, PARTS)
+DIFFERENCE = Yardstick(lambda values, base, confidence: difference(values, base, APART, confidence), 0.0, PARTS)
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def leaders(rows: Sequence[Row], quantity: Quantity) -> Iterator[Finding]:
     if not groups:
         return
     pairs = sum(math.comb(len(group), 2) for group in groups)  # which is best was not known before: all were compared
-    judge = Judge.of(quantity.yardstick, [quantity.values(row) for group in groups for row in group], pairs)
+    judge = Judge.of(quantity, [row for group in groups for row in group], pairs)
     for group in groups:
         ordered = sorted(group, key=lambda row: -quantity.better * statistics.median(quantity.values(row)))
         best, *others = ordered
@@ -173,7 +175,7 @@ def _scaling(rows: Sequence[Row]) -> list[Finding]:
         return []
     bases = Bases(kept)
     whole = [(found[0].row, row) for row in kept if row.device_count > 1 and len(found := bases.of(row)) == 1]
-    judge = Judge.of(RATIO, [row.images_per_second_of_runs for row in kept], len(steps) + len(whole))
+    judge = Judge.of(SPEED, kept, len(steps) + len(whole))
     slower = [_against_fewer("slower", fewer, more, judge) for fewer, more in steps]
     above = [_against_fewer("above linear", one, more, judge) for one, more in whole]
     return [finding for finding in slower + above if finding]

@@ -22,7 +22,7 @@ from paceline.resources import Noise, Range
 from paceline.run_facts import Facts
 from paceline.scaling import Scaled, scaled
 from paceline.shares import told_shares
-from paceline.stats import PARTS, Estimate, estimate
+from paceline.stats import PARTS, Estimate, confidence_of, estimate
 from paceline.statuses import FAILED, NOISY_CELL, NOT_RUN, Runs, status_of
 from paceline.store import Store
 from paceline.timing.rows import CommandRow, command_row
@@ -105,6 +105,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     test_accuracy_of_runs: tuple[float, ...] = ()
     quota_cores: float | None = None  # how many cores' time the container could use; None where it was all of them
     remarks: tuple[str, ...] = ()  # what went wrong beside runs and did not make them fail
+
+    @property
+    def confidence(self) -> float:
+        """Asked of its intervals."""
+        return confidence_of(sequential=self.sequential)
 
     @property
     def judged(self) -> Estimate | None:
@@ -244,8 +249,8 @@ def _times(one: Measured) -> Fields:
 
 def _accuracies(one: Measured, target: float | None) -> Fields:
     return {
-        "train_accuracy": estimate(one.values("train_accuracy"), PARTS),
-        "test_accuracy": estimate(one.values("test_accuracy"), PARTS),
+        "train_accuracy": estimate(one.values("train_accuracy"), PARTS, one.planned.limit.confidence),
+        "test_accuracy": estimate(one.values("test_accuracy"), PARTS, one.planned.limit.confidence),
         "test_accuracy_of_runs": tuple(one.values("test_accuracy")),
         "evaluation_seconds": _median(one.values("evaluation_seconds")),
         "target": target,

@@ -127,7 +127,8 @@ def _fields(row: Row, bases: Bases) -> dict[str, Any]:
 
 
 def _against(row: Row, base: Base) -> Scaled:
-    found = ratio(row.images_per_second_of_runs, base.row.images_per_second_of_runs)
+    confidence = max(row.confidence, base.row.confidence)
+    found = ratio(row.images_per_second_of_runs, base.row.images_per_second_of_runs, confidence)
     assert found is not None  # noqa: S101 - both were measured
     return Scaled(base.row.devices, base.count, found)
 

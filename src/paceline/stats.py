@@ -22,6 +22,11 @@ FEW = 4  # up to so many runs even their range holds the true median too seldom:
 NOISY = 0.10  # an interval wider than this part of its median is marked
 
 
+def confidence_of(*, sequential: bool) -> float:
+    """What an interval is asked for, so that 95 of 100 hold the true value."""
+    return SEQUENTIAL_CONFIDENCE if sequential else CONFIDENCE
+
+
 class Estimate(msgspec.Struct, frozen=True):
     """The median of repeats with its interval; a single repeat has none."""
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from paceline.stats import CONFIDENCE, LEAST_TO_STOP, NOISY, SEQUENTIAL_CONFIDENCE, Estimate
+from paceline.stats import LEAST_TO_STOP, NOISY, Estimate, confidence_of
 
 OK, NOISY_CELL, FAILED, SKIPPED, NOT_RUN = ORDER = ("ok", "noisy", "failed", "skipped", "not run")
 
@@ -25,7 +25,7 @@ class Limit:
     @property
     def confidence(self) -> float:
         """What an interval is asked for, so that 95 of 100 hold the true value also where rounds were added."""
-        return CONFIDENCE if self.target is None else SEQUENTIAL_CONFIDENCE
+        return confidence_of(sequential=self.target is not None)
 
     def needs_more(self, runs: int) -> bool:
         """Whether there are too few runs to stop at, however close together they lie."""

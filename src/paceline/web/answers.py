@@ -102,7 +102,7 @@ def _answer(question: Question, rows: Sequence[Row]) -> Iterator[Answer]:
     others = _against(quantity, ranked, name) if len(values(best)) > 1 else None
     sure, why = (UNKNOWN, ONE_RUN) if others is None else _sureness(question, best, others)
     rivals = [row for row, one in others or () if not one.clear]
-    value = question.say(estimate(values(best), quantity.yardstick.scale) or Estimate(0.0))
+    value = question.say(estimate(values(best), quantity.yardstick.scale, best.confidence) or Estimate(0.0))
     said = f"{name(best)} on {where(best)}: {value}" if rivals else value
     who = _one_of([(name(row), where(row)) for row in (best, *rivals)])
     yield Answer(question.text, best, shown(who), shown(said), sure, shown(why))
@@ -111,9 +111,9 @@ def _answer(question: Question, rows: Sequence[Row]) -> Iterator[Answer]:
 def _against(quantity: Quantity, ranked: Sequence[Row], name: Callable[[Row], str]) -> list[tuple[Row, Against]]:
     """The best against each of the others; one that ran once is clear if it lies beyond the interval of the best."""
     (best, *others), values = ranked, quantity.values
-    samples = [values(row) for row in ranked if len(values(row)) > 1]
-    judge = Judge.of(quantity.yardstick, samples, math.comb(len(samples), 2))  # each could have been the best
-    found = estimate(values(best), quantity.yardstick.scale) or Estimate(0.0)
+    repeated = [row for row in ranked if len(values(row)) > 1]
+    judge = Judge.of(quantity, repeated, math.comb(len(repeated), 2))  # each could have been the best
+    found = estimate(values(best), quantity.yardstick.scale, best.confidence) or Estimate(0.0)
     end = (found.low if quantity.better > 0 else found.high) or 0.0
 
     def judged(row: Row) -> Against:
