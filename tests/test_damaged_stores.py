@@ -353,6 +353,12 @@ def test_damaged_record_is_named(
         refused(told, reason)
 
 
+def test_damaged_record_is_named_to_who_replays_it(folder: Path, run: Callable[..., Told]) -> None:
+    (folder / RUN_FOLDER / GOOD / "run.json").write_text('{"format": 1, "id": []}')
+    (folder / INDEX).unlink()  # else it would be blamed, and name the record
+    refused(run("replay", GOOD, "--store", str(folder)), f"{GOOD} is damaged: ")
+
+
 def test_number_beyond_the_index_is_damage(folder: Path, run: Callable[..., Told]) -> None:
     path = folder / RUN_FOLDER / GOOD / "run.json"
     path.write_text(path.read_text().replace('"repeat": 0', f'"repeat": {10**30}'))

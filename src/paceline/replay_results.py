@@ -20,7 +20,7 @@ from paceline.outcome import cause_of
 from paceline.records import RUN_FOLDER, RunRecord
 from paceline.setups import setup_of
 from paceline.stats import Estimate
-from paceline.store import Store
+from paceline.store import Store, naming
 
 MEASURED = """
 SELECT run.*, training.images_per_second, training.seconds AS training_seconds,
@@ -85,7 +85,7 @@ def set_side_by_side(store: Store, old_ids: Sequence[str], new_ids: Sequence[str
     """The first of each are the same job; the others are further repeats of it."""
     old, new = _measured(store, old_ids), _measured(store, new_ids)
     folders = [store.folder / RUN_FOLDER / ids[0] for ids in (old_ids, new_ids)]
-    records = [read_run(folder) for folder in folders]
+    records = [_record(folder) for folder in folders]
     before_and_after = [[setup_of(record, folder)] for record, folder in zip(records, folders, strict=True)]
     changed = tuple(differences([Pair("", *before_and_after)]))
     before, after = map(losses, folders)
@@ -101,6 +101,11 @@ def set_side_by_side(store: Store, old_ids: Sequence[str], new_ids: Sequence[str
         losses_equal=equal,
         differences=changed,
     )
+
+
+def _record(folder: Path) -> RunRecord:
+    with naming(folder):
+        return read_run(folder)
 
 
 def _measured(store: Store, ids: Sequence[str]) -> list[sqlite3.Row]:

@@ -33,7 +33,7 @@ from paceline.records import OUTCOME_FILE, PLAN_FOLDER, UNREADABLE, RunRecord
 from paceline.replay_results import Replay, set_side_by_side
 from paceline.runner import Tools, recorded, run_folder, train
 from paceline.shares import MEASURED
-from paceline.store import Store, new_id
+from paceline.store import Store, naming, new_id
 from paceline.suite import Suite
 from paceline.timing import measuring as timing
 from paceline_worker.protocol import JOB_FILE, Job
@@ -113,7 +113,8 @@ def _read(store: Store, text: str) -> Original:
     folder = store.find_run(text)
     if not (folder / OUTCOME_FILE).exists():
         raise UserError(f"Run {folder.name} has not come to an end, so there is nothing to compare with.")
-    return Original(folder, read_run(folder))
+    with naming(folder):
+        return Original(folder, read_run(folder))
 
 
 def _check_possible(record: RunRecord, machine: Machine) -> None:

@@ -177,12 +177,12 @@ class Store:
 
         def fill(index: sqlite3.Connection) -> None:
             for path in sorted(set((self.folder / PLAN_FOLDER).glob("*.json")) - known):
-                with _naming(path):
+                with naming(path):
                     insert_plan(index, msgspec.json.decode(read_plain(path), type=PlanRecord))
                 known.add(path)
             for folder in self._run_folders():
                 if folder not in known and (folder / OUTCOME_FILE).exists():
-                    with _naming(folder):
+                    with naming(folder):
                         insert_run(index, folder)
                     known.add(folder)
 
@@ -214,7 +214,7 @@ class Store:
 
 
 @contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """A damaged record is named, not passed over: it may be somebody's result."""
     try:
         yield
