@@ -140,8 +140,10 @@ class Stage:
         unrest = UNREST[zlib.crc32(f"{run.cell.framework} {run.cell.devices}".encode()) % len(UNREST)]
         self.clock.pace = abs(self.chance.gauss(1.0, unrest))
         self.memory.set(max(job.shares))
-        with runner.run_folder(run, job, self.environment, Tools(store, self.machine, Nobody())) as (folder, _):
-            outcome = self._train(replace(job, dataset=str(self.images)), folder)
+        tools = Tools(store, self.machine, Nobody())
+        with runner.run_folder(run, self.environment, tools) as (folder, record):
+            with runner.prepared(job, self.environment, record, tools):
+                outcome = self._train(replace(job, dataset=str(self.images)), folder)
             write_json(folder / OUTCOME_FILE, outcome)
 
     def _train(self, job: Job, folder: Path) -> Outcome:

@@ -7,7 +7,8 @@ import os
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,12 @@ def marked(folder: Path) -> list[psutil.Process]:
 @pytest.mark.parametrize(
     "broken",
     [
+        "paceline.runner.measured_shares",
+        "paceline.runner.make_job",
+        "paceline.runner.held_port",
+        "paceline.runner.deploy",
+        "paceline.runner.commands",
+        "paceline.runner.code_hash",
         "paceline.monitor.Monitor.sample",
         "paceline.worker.Worker._start",
         "paceline.worker.Worker.follow",
@@ -116,6 +123,44 @@ def test_run_is_stored_even_if_its_end_cannot_be_shown(tools: Tools, monkeypatch
     assert execute(planned()[0], tools).status == "ok"
     assert BUG in (only_folder(tools.store) / internal_errors.FILE).read_text()
     assert tools.store.query("SELECT status FROM run")[0]["status"] == "ok"
+
+
+@pytest.mark.parametrize("kind", [LookupError, OSError])
+def test_run_does_not_depend_on_those_who_watch(tools: Tools, kind: type[Exception]) -> None:
+    def cannot(run: str) -> None:
+        raise kind(BUG)
+
+    assert execute(planned()[0], replace(tools, note_run=cannot)).status == "ok"
+    assert BUG in (only_folder(tools.store) / internal_errors.FILE).read_text()
+
+
+def test_run_that_puts_something_else_in_place_of_its_events_has_failed(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Worker.follow
+
+    def followed(worker: Worker) -> Iterator[AnyEvent]:
+        yield from real(worker)
+        worker.files[0].path.unlink()
+        os.mkfifo(worker.files[0].path)
+        yield from worker.files[0].read_on()
+
+    monkeypatch.setattr(Worker, "follow", followed)
+    outcome = execute(planned()[0], tools)
+    assert (outcome.status, outcome.kind) == ("failed", "internal error")
+    assert "events-0.jsonl is a pipe, not a plain file" in (outcome.message or "")
+    assert tools.store.rebuild() == 1
+
+
+def test_run_that_failed_before_it_had_a_job_goes_along_to_another_machine(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paceline.runner.make_job", fail)
+    execute(planned()[0], tools)
+    export_bundle(tools.store, Choice(runs=(only_folder(tools.store).name,)), tmp_path / "bundle.zip")
+    there = Store(tmp_path / "elsewhere")
+    import_bundle(tmp_path / "bundle.zip", there)
+    assert [row["kind"] for row in there.query("SELECT kind FROM run")] == ["internal error"]
 
 
 @pytest.mark.parametrize("cut_off", [KeyboardInterrupt, SystemExit])
@@ -177,6 +222,16 @@ def test_command_that_cannot_be_started_ends_those_that_were(tmp_path: Path) -> 
 
 def bench(tools: Tools) -> timing.Bench:
     return timing.Bench(tools.store, tools.machine, lambda line: None, echo=False)
+
+
+@pytest.mark.parametrize("broken", ["paceline.timing.measuring.code_of", "paceline.timing.measuring.CommandProcess"])
+def test_command_that_could_not_even_be_started_is_a_failure(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    (run,) = timing.make_plan(["true"], timing.Wishes(repeats=1, warmup_runs=0, timeout=60.0), tools.machine).runs
+    monkeypatch.setattr(broken, fail)
+    assert timing.execute(run, bench(tools)).kind == "internal error"
+    assert BUG in (only_folder(tools.store) / internal_errors.FILE).read_text()
 
 
 @pytest.mark.parametrize("keep", [True, False])

@@ -109,6 +109,32 @@ def test_memory_that_ran_out_explains_a_lost_rank(tmp_path: Path) -> None:
     assert (kind, message) == ("out of memory", "rank 1 (process 7) is gone: memory ran out in its control group")
 
 
+NEVER_MET = "the ranks have not met after 120 s"
+EXIT_CODE_3 = b"""Failures:
+Root Cause (first observed failure):
+[0]:
+  rank      : 1 (local_rank: 1)
+  exitcode  : 3 (pid: 71)
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "printed", "kind"),
+    [
+        (Ending("trouble", "rank 1 (process 7) is stopped", (None,)), b"", "lost rank"),
+        (Ending("trouble", NEVER_MET, (None,)), b"", "lost rank"),
+        (Ending("exited", "", (1,)), EXIT_CODE_3, "lost rank"),
+        (Ending("trouble", "rank 1 (process 7) is gone", (None,), vanished=True), b"", "out of memory"),
+        (Ending("exited", "", (1,)), b"", "out of memory"),
+    ],
+)
+def test_kernels_count_explains_only_ranks_that_ended_unseen(
+    tmp_path: Path, ending: Ending, printed: bytes, kind: str
+) -> None:
+    """One launcher for two ranks: its own exit code is not theirs."""
+    assert cause(ranks(tmp_path, TRAINING, TRAINING, printed=printed), ending, memory_ran_out=True)[1] == kind
+
+
 def test_memory_that_ran_out_elsewhere_does_no_harm(tmp_path: Path) -> None:
     # Some other program in the same control group may have been ended.
     assert outcome(ranks(tmp_path, COMPLETE), WENT_WELL, memory_ran_out=True).status == "ok"

@@ -13,6 +13,7 @@ from paceline.errors import UserError
 from paceline.events import event_files
 from paceline.letters import one_line
 from paceline.outcome import INTERNAL_ERROR, Outcome, end_of_log
+from paceline.plain_files import NoPlainFileError
 from paceline.store import Store
 from paceline.worker import LOG_FILE
 
@@ -28,9 +29,9 @@ def recorded(
         outcome = carry_out()
         if keep:
             store.finish_run(folder, outcome)
-    except UserError:
-        raise
-    except Exception as error:  # noqa: BLE001 - it is recorded, and the other runs of a long plan are not lost
+    except Exception as error:
+        if isinstance(error, UserError) and not isinstance(error, NoPlainFileError):
+            raise
         processes.end_all(folder.name, reap=lambda: None)  # whatever went wrong before this was done
         outcome = _failure(folder, error, phase, time.monotonic() - began)
         store.finish_run(folder, outcome)

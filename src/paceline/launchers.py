@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -66,26 +66,29 @@ def torchrun(launch: Launch) -> list[Command]:
 
 
 # Of the ranks that are gone torchrun alone knows the first: it ends the others at once, by SIGTERM.
-TORCHRUN_SAW_KILLED = re.compile(r"rank\s+: (\d+) \(local_rank: \d+\)\s+exitcode\s+: -(\d+) \(pid: (\d+)\)")
+TORCHRUN_SAW_ENDED = re.compile(r"rank\s+: (\d+) \(local_rank: \d+\)\s+exitcode\s+: (-?\d+) \(pid: (\d+)\)")
 
 
-class KilledRank(NamedTuple):
+class EndedRank(NamedTuple):
+    """A rank whose end its launcher saw."""
+
     rank: int
+    code: int  # its exit code; that of a killed one is its signal, below 0
     process: int
-    signal: int
 
 
-def killed_rank(log: str) -> KilledRank | None:
-    """The rank that was killed first, if a launcher has said so at the end of the log."""
+def ended_ranks(log: str) -> list[EndedRank]:
+    """The ranks whose end a launcher reports at the end of the log, the one that it takes for the cause first."""
     others, _, root = log.partition("Root Cause")
-    # One that misses the killed one may fail in the same second, and torchrun takes it for the root.
-    found = _killed(root) or [one for one in _killed(others) if one.signal != signal.SIGTERM]
-    return found[0] if found else None
+    return [EndedRank(*map(int, found)) for part in (root, others) for found in TORCHRUN_SAW_ENDED.findall(part)]
 
 
-def _killed(report: str) -> list[KilledRank]:
-    found = TORCHRUN_SAW_KILLED.findall(report)
-    return [KilledRank(int(rank), int(process), int(number)) for rank, number, process in found]
+def first_killed(ended: Sequence[EndedRank]) -> EndedRank | None:
+    """The rank that was killed first.
+
+    One that misses it may fail in the same second and pass for the cause; the others are ended by SIGTERM.
+    """
+    return next((one for one in ended if one.code < 0 and (one is ended[0] or one.code != -signal.SIGTERM)), None)
 
 
 LAUNCHERS: dict[str, Callable[[Launch], list[Command]]] = {"direct": direct, "torchrun": torchrun}

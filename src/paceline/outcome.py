@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from paceline import failure_messages
 from paceline.events import EventFile, Failed, Finished
-from paceline.launchers import KilledRank, killed_rank
+from paceline.launchers import EndedRank, ended_ranks, first_killed
 from paceline.letters import one_line
 from paceline.plain_files import NoPlainFileError, open_plain
 from paceline.processes import still_there
@@ -39,7 +39,7 @@ def cause_of(kind: str | None, phase: str, message: str | None) -> str:
 
 def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, memory_ran_out: bool) -> Outcome:
     """The first cause that explains the ending; memory ran out if the kernel killed somebody in the run's own group."""
-    found = _failure(files, ending, _told_by_launcher(ending, log), memory_ran_out)
+    found = _failure(files, ending, _seen_by_launcher(ending, log), memory_ran_out)
     status, kind, message = ("failed", *found) if found else ("ok", None, None)
     return Outcome(
         status=status,
@@ -57,9 +57,9 @@ def with_processes(outcome: Outcome, left: Sequence[int]) -> Outcome:
     return replace(outcome, remarks=(*outcome.remarks, still_there(left))) if left else outcome
 
 
-def _told_by_launcher(ending: Ending, log: Path) -> KilledRank | None:
-    """The first rank that was killed: better than who was seen to be gone first."""
-    return killed_rank(_last_bytes(log)) if ending.reason != "timeout" else None
+def _seen_by_launcher(ending: Ending, log: Path) -> list[EndedRank]:
+    """How ranks ended, which a launcher knows better than who looks at them from outside."""
+    return ended_ranks(_last_bytes(log)) if ending.reason != "timeout" else []
 
 
 def _phase(files: list[EventFile]) -> str:
@@ -80,7 +80,7 @@ def _is_echo(event: Failed, files: list[EventFile]) -> bool:
 
 
 def _failure(
-    files: list[EventFile], ending: Ending, killed: KilledRank | None, memory_ran_out: bool
+    files: list[EventFile], ending: Ending, ended: list[EndedRank], memory_ran_out: bool
 ) -> tuple[str, str] | None:
     """Kind and message, or None when all went well."""
     reports, rubbish = _reports(files), [line for file in files for line in file.rubbish]
@@ -91,25 +91,29 @@ def _failure(
     silent = [rank for rank, file in enumerate(files) if not file.has(Finished) and not file.has(Failed)]
     if silent or reports:
         alone = len(files) == 1
-        how = _how_it_went(ending) if alone else _lost_rank(files, silent, reports, _seen(ending, killed))
-        if memory_ran_out and _was_killed(ending, killed, len(files)):
+        how = _how_it_went(ending) if alone else _lost_rank(files, silent, reports, _seen(ending, ended))
+        if memory_ran_out and _was_killed(ending, ended, len(files)):
             return "out of memory", f"{how}: memory ran out in its control group"
         if not (alone and rubbish):
             return "crash" if alone else "lost rank", how
     return ("protocol", f"a line among its events is none: {rubbish[0][:60]!r}") if rubbish else None
 
 
-def _seen(ending: Ending, killed: KilledRank | None) -> str:
+def _seen(ending: Ending, ended: list[EndedRank]) -> str:
+    killed = first_killed(ended)
     if killed is None:
         return ending.detail
-    return f"rank {killed.rank} (process {killed.process}) was killed by {signal_name(killed.signal)}"
+    return f"rank {killed.rank} (process {killed.process}) was killed by {signal_name(-killed.code)}"
 
 
-def _was_killed(ending: Ending, killed: KilledRank | None, ranks: int) -> bool:
+def _was_killed(ending: Ending, ended: list[EndedRank], ranks: int) -> bool:
     """Whether the kernel may have ended a rank for want of memory, which it does by SIGKILL."""
-    signals = {-code for code in ending.codes if code is not None and code < 0} | ({killed.signal} if killed else set())
-    known = signals - {signal.SIGTERM}  # by which launchers end the others
-    return signal.SIGKILL in known if known else len(ending.codes) < ranks  # a launcher may have said nothing
+    seen = [*ending.codes, *(one.code for one in ended)]
+    if -signal.SIGKILL in seen:
+        return True
+    of_ranks = seen if len(ending.codes) == ranks else seen[len(ending.codes) :]  # else the codes are of a launcher
+    known = {code for code in of_ranks if code is not None} - {-signal.SIGTERM}  # by which launchers end the others
+    return not known and ending.unexplained
 
 
 def _lost_rank(files: list[EventFile], silent: list[int], reports: list[Failed], seen: str) -> str:

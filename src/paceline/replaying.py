@@ -31,7 +31,7 @@ from paceline.plain_files import read_plain
 from paceline.plan import Plan, Run, make_job, reason_to_skip
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, UNREADABLE, RunRecord
 from paceline.replay_results import Replay, set_side_by_side
-from paceline.runner import Tools, recorded, run_folder, train
+from paceline.runner import Tools, execute
 from paceline.shares import MEASURED
 from paceline.store import Store, naming, new_id
 from paceline.suite import Suite
@@ -212,7 +212,7 @@ def _train_again(original: Original, plan: Plan, store: Store, machine: Machine,
     with Progress(Console(stderr=True), list(plan.runs), store.seconds_of) as progress:
         tools = Tools(store, machine, progress, measuring.note_run)
         for run in plan.runs:
-            _execute(run, _job(original, run), tools)
+            execute(run, tools, _job(original, run))
 
 
 def _job(original: Original, run: Run) -> Job:
@@ -226,13 +226,6 @@ def _job(original: Original, run: Run) -> Job:
         task="train",
         given="",
     )
-
-
-def _execute(run: Run, job: Job, tools: Tools) -> None:
-    """As `runner.execute`, with a job that is known already."""
-    environment = environments.ensure(find(run.cell.framework).framework, tools.display.say)
-    with run_folder(run, job, environment, tools) as (folder, starts):
-        recorded(run, folder, tools, lambda: train(run, starts, folder, tools))
 
 
 def _old_runs(store: Store, record: RunRecord, repeats: int) -> list[str]:

@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from paceline import datasets, environments, internal_errors, oom
 from paceline.environments import Environment
 from paceline.errors import UserError
@@ -23,7 +25,7 @@ from paceline.machine import Machine
 from paceline.outcome import Outcome, judge, with_processes
 from paceline.pilots import ROUNDS, pilots
 from paceline.plan import Run, make_job, run_key
-from paceline.records import OUTCOME_FILE, RUN_FOLDER, RunRecord
+from paceline.records import OUTCOME_FILE, RunRecord
 from paceline.shares import divide
 from paceline.store import Store, new_id
 from paceline.worker import LOG_FILE, Worker
@@ -52,15 +54,11 @@ class Tools:
     note_run: Callable[[str], None] = ignore  # called with the id of each run as it begins
 
 
-def execute(run: Run, tools: Tools) -> Outcome:
-    """Carry one run from the plan to the store."""
+def execute(run: Run, tools: Tools, job: Job | None = None) -> Outcome:
+    """Carry one run from the plan to the store; a replay brings its job."""
     environment = environments.ensure(find(run.cell.framework).framework, tools.display.say)
-    shares = measured_shares(run, tools)
-    told = shares if isinstance(shares, tuple) else ()
-    with run_folder(run, make_job(run, told), environment, tools) as (folder, starts):
-        if isinstance(shares, Outcome):
-            return recorded(run, folder, tools, lambda: without_shares(shares, folder))
-        return recorded(run, folder, tools, lambda: train(run, starts, folder, tools))
+    with run_folder(run, environment, tools) as (folder, record):
+        return recorded(run, folder, tools, lambda: carry_out(run, job, environment, record, tools))
 
 
 def recorded(run: Run, folder: Path, tools: Tools, carry_out: Callable[[], Outcome]) -> Outcome:
@@ -74,6 +72,25 @@ def recorded(run: Run, folder: Path, tools: Tools, carry_out: Callable[[], Outco
     with internal_errors.kept(folder):
         tools.display.end(run, folder.name, outcome)
     return outcome
+
+
+def carry_out(run: Run, job: Job | None, environment: Environment, record: RunRecord, tools: Tools) -> Outcome:
+    """Complete its record, then train; where its shares are not known, nothing is started."""
+    folder = tools.store.run_folder(record.id)
+    shares = measured_shares(run, tools) if job is None else job.shares
+    job = job or make_job(run, () if isinstance(shares, Outcome) else shares)
+    with prepared(job, environment, record, tools) as starts:
+        return without_shares(shares, folder) if isinstance(shares, Outcome) else train(run, starts, folder, tools)
+
+
+@contextlib.contextmanager
+def prepared(job: Job, environment: Environment, record: RunRecord, tools: Tools) -> Iterator[list[Command]]:
+    """The commands to start, which are in the run's record by then, as its job is."""
+    folder, framework = tools.store.run_folder(record.id), find(job.framework).framework
+    with held_port() as port:
+        starts = commands(framework, job, environment.python, folder, deploy(framework.name), port)
+        tools.store.describe_run(folder, described(record, job, starts), job)
+        yield starts
 
 
 def train(run: Run, starts: list[Command], folder: Path, tools: Tools) -> Outcome:
@@ -120,45 +137,50 @@ def _without_shares(why: str) -> Outcome:
 
 
 @contextlib.contextmanager
-def run_folder(run: Run, job: Job, environment: Environment, tools: Tools) -> Iterator[tuple[Path, list[Command]]]:
-    """A fresh folder with all that is known, and the commands to start; gone again if the user cuts it off.
+def run_folder(run: Run, environment: Environment, tools: Tools) -> Iterator[tuple[Path, RunRecord]]:
+    """A fresh folder with what is known before anything can go wrong; gone again if the user cuts the run off.
 
     So it is where nothing can be written, which the user is told. A run that has its outcome is finished, whatever
     happens then: `paceline index` finds it.
     """
-    framework, run_id = find(run.cell.framework).framework, new_id()
-    folder = tools.store.folder / RUN_FOLDER / run_id
-    with held_port() as port:
-        starts = commands(framework, job, environment.python, folder, deploy(framework.name), port)
-        try:
-            tools.store.create_run(_record(run_id, run, job, environment, starts, tools.machine), job)
-            tools.note_run(run_id)
-            yield folder, starts
-        except (KeyboardInterrupt, SystemExit, UserError, OSError):
-            if not (folder / OUTCOME_FILE).exists():
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
+    record = _record(run, environment, tools.machine)
+    folder = tools.store.create_run(record)
+    with internal_errors.kept(folder):  # the run does not depend on those who watch
+        tools.note_run(record.id)
+    try:
+        yield folder, record
+    except (KeyboardInterrupt, SystemExit, UserError, OSError):
+        if not (folder / OUTCOME_FILE).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
-def _record(
-    run_id: str, run: Run, job: Job, environment: Environment, starts: list[Command], machine: Machine
-) -> RunRecord:
+def _record(run: Run, environment: Environment, machine: Machine) -> RunRecord:
     framework = find(run.cell.framework).framework
     return RunRecord(
-        id=run_id,
+        id=new_id(),
         key=run.key,
         cell=run.cell,
         repeat=run.repeat,
-        shares=job.shares,
         machine=machine,
         packages=environment.packages,
         framework_version=environment.packages.get(framework.package, "?"),
         fingerprint=environment.fingerprint,
         python_version=environment.python_version,
         paceline_version=version("paceline"),
-        worker_code=code_hash(framework.name),
-        data_checksum=datasets.KNOWN[run.cell.data].checksum if run.cell.input else "",
+        worker_code="",
+        started=time.time(),
+    )
+
+
+def described(record: RunRecord, job: Job, starts: list[Command]) -> RunRecord:
+    """With all that is known before it starts."""
+    cell = record.cell
+    return replace(
+        record,
+        shares=job.shares,
+        worker_code=code_hash(job.framework),
+        data_checksum=datasets.KNOWN[cell.data].checksum if cell.input else "",
         commands=tuple(command.arguments for command in starts),
         environment=starts[0].environment,
-        started=time.time(),
     )

@@ -43,14 +43,23 @@ class Store:
     read_only: bool = False  # an index that is missing or old is an error then, and not made anew
     busy_seconds: float = BUSY_SECONDS  # how long a lock is waited for
 
+    def run_folder(self, run_id: str) -> Path:
+        return self.folder / RUN_FOLDER / run_id
+
     def create_run(self, record: RunRecord, job: Job | None = None) -> Path:
-        """A fresh folder with the job, if it is one for a worker, and all that is known before the run."""
-        folder = self.folder / RUN_FOLDER / record.id
+        """A fresh folder with all that is known before the run."""
+        with self.transaction():
+            pass  # an index that cannot be used is found now, and one that is missing is made without this run
+        folder = self.run_folder(record.id)
         folder.mkdir(parents=True)
+        self.describe_run(folder, record, job)
+        return folder
+
+    def describe_run(self, folder: Path, record: RunRecord, job: Job | None = None) -> None:
+        """Write down what is known by now, with the job if it is one for a worker."""
         if job is not None:
             (folder / JOB_FILE).write_text(json.dumps(job.to_json()), encoding="utf-8")
         write_json(folder / RUN_FILE, record)
-        return folder
 
     def finish_run(self, folder: Path, outcome: Outcome) -> None:
         """Complete the record, then index it; a run without its outcome never happened."""

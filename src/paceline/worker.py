@@ -34,6 +34,12 @@ class Ending:
     reason: str  # exited, timeout, trouble
     detail: str  # the first trouble that was seen
     codes: tuple[int | None, ...]  # exit codes of the started commands
+    vanished: bool = False  # the first trouble was a rank whose process was gone
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether ranks have ended in a way that was not seen; one that is stopped or never came has not ended."""
+        return self.vanished or self.reason == "exited"
 
 
 class Worker:
@@ -57,6 +63,7 @@ class Worker:
         self.left: tuple[int, ...] = ()  # processes that could not be ended
         self._troubled_since: float | None = None
         self._first_trouble = ""  # what went wrong first explains the rest
+        self._vanished = False  # whether that was a rank whose process was gone
 
     @property
     def cards(self) -> Cards:
@@ -130,29 +137,37 @@ class Worker:
 
     def _ending(self, codes: tuple[int | None, ...], states: dict[int, str]) -> Ending | None:
         if None not in codes:
-            return Ending("exited", self._first_trouble, codes)
+            return Ending("exited", self._first_trouble, codes, self._vanished)
         if time.monotonic() - self._started > self._timeout:
             return Ending("timeout", f"no end after {self._timeout:g} s", codes)
         trouble = self._trouble(states)
         if trouble is None:
-            self._troubled_since, self._first_trouble = None, ""
+            self._troubled_since, self._first_trouble, self._vanished = None, "", False
             return None
-        self._first_trouble = self._first_trouble or trouble
+        if not self._first_trouble:
+            self._first_trouble, self._vanished = trouble, bool(self._silent(states, "gone"))
         self._troubled_since = self._troubled_since or time.monotonic()
         patient = time.monotonic() - self._troubled_since < GRACE_SECONDS
-        return None if patient else Ending("trouble", self._first_trouble, codes)
+        return None if patient else Ending("trouble", self._first_trouble, codes, self._vanished)
 
     def _trouble(self, states: dict[int, str]) -> str | None:
         """What keeps a run from ending by itself: a rank that vanished, was stopped or failed, or a hanging exit."""
         if all(file.has(Finished) for file in self.files):
             return "all ranks have finished"
-        silent = [rank for rank, file in enumerate(self.files) if not file.has(Finished) and not file.has(Failed)]
-        gone = [rank for rank in silent if states.get(rank) == "gone"]
-        stopped = [rank for rank in silent if states.get(rank) == "stopped" and rank not in self._braked]
+        gone = self._silent(states, "gone")
+        stopped = [rank for rank in self._silent(states, "stopped") if rank not in self._braked]
         if gone or stopped:  # before those that failed, perhaps only because they miss it
             return self._seen(gone or stopped, "gone" if gone else "stopped")
         failed = [rank for rank, file in enumerate(self.files) if file.has(Failed)]
         return f"rank {failed[0]} failed" if failed else self._absent_rank()
+
+    def _silent(self, states: dict[int, str], state: str) -> list[int]:
+        """Ranks in that state which have not said how they ended."""
+        return [
+            rank
+            for rank, file in enumerate(self.files)
+            if states.get(rank) == state and not file.has(Finished) and not file.has(Failed)
+        ]
 
     def _seen(self, ranks: list[int], state: str) -> str:
         """Names them all: which was the first, one look cannot tell."""

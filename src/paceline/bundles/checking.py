@@ -20,7 +20,7 @@ from paceline.devices import DeviceSet, parse_devices
 from paceline.errors import UserError
 from paceline.metrics import table_rows
 from paceline.monitor import FILE as MONITOR_FILE
-from paceline.outcome import Outcome
+from paceline.outcome import INTERNAL_ERROR, Outcome
 from paceline.plain_files import read_plain
 from paceline.records import FORMAT, OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord
 from paceline.report.render import text
@@ -158,6 +158,8 @@ def _device_set(text: str, where: str) -> DeviceSet:
 
 def _check_training(run: RunRecord, outcome: Outcome, folder: Path) -> None:
     """Its job is that of its cell, and what its ranks wrote are events; a run may have failed because they are not."""
+    if outcome.kind == INTERNAL_ERROR and not (folder / JOB_FILE).exists():
+        return  # it failed before it had one
     job = decode(_content(folder, JOB_FILE), KeptJob, f"{folder.name}/{JOB_FILE}")
     _check_texts(job, f"{folder.name}/{JOB_FILE}")
     cell, name = run.cell, f"{job.framework}+{job.mode}" if job.mode else job.framework

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from paceline import failure_messages, internal_errors, oom
 from paceline.bounds import check_flag, check_runs
@@ -140,18 +141,22 @@ def _said(outcome: Outcome) -> str:
 
 def execute(run: Run, bench: Bench, *, keep: bool = True) -> Outcome:
     """Carry one run to the store; its folder is gone again if the user cuts it off, or it is not to be kept."""
-    folder = bench.store.create_run(_record(run, bench.machine))
-    bench.note_run(folder.name)
+    record = _record(run, bench.machine)
+    folder = bench.store.create_run(record)
+    with internal_errors.kept(folder):  # the run does not depend on those who watch
+        bench.note_run(record.id)
     try:
         return internal_errors.recorded(
-            folder, bench.store, lambda: _carry_out(run, bench, folder), keep=keep, phase=PHASE
+            folder, bench.store, lambda: _carry_out(run, record, bench), keep=keep, phase=PHASE
         )
     finally:
         if not (folder / OUTCOME_FILE).exists():
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _carry_out(run: Run, bench: Bench, folder: Path) -> Outcome:
+def _carry_out(run: Run, record: RunRecord, bench: Bench) -> Outcome:
+    folder = bench.store.run_folder(record.id)
+    bench.store.describe_run(folder, replace(record, code=code_of(_command(run.cell))))
     kills, gpus = oom.kills(), run.cell.device_set.gpus
     with CommandProcess(_command(run.cell), folder, run.timeout_seconds, echo=bench.echo, gpus=gpus) as process:
         report = process.follow()
@@ -229,7 +234,6 @@ def _record(run: Run, machine: Machine) -> RunRecord:
         python_version="",
         paceline_version=version("paceline"),
         worker_code="",
-        code=code_of(_command(run.cell)),
         commands=(_command(run.cell).arguments,),
         environment={name: value for name, value in os.environ.items() if _kept(name, value)},
         started=time.time(),
