@@ -144,6 +144,8 @@ class Troubled:
     def __init__(self, lost: set[int], **troubles: str) -> None:
         self.lost, self.troubles = lost, {int(name[-1]): why for name, why in troubles.items()}
 
+    def look(self) -> None: ...
+
 
 FAILED = Outcome(status="failed", phase="train", kind="crash", message="killed by SIGSEGV", seconds=1.0)
 
@@ -152,6 +154,15 @@ def test_trouble_that_is_no_loss_is_a_remark() -> None:
     found = with_troubles(FAILED, Troubled(set(), card0="Unknown Error"))  # type: ignore[arg-type]
     assert (found.kind, found.message) == ("crash", "killed by SIGSEGV")
     assert found.remarks == ("the driver could not tell of cuda:0: Unknown Error",)
+
+
+def test_card_that_was_lost_after_the_last_look_explains_a_failure() -> None:
+    class Lost(Troubled):
+        def look(self) -> None:
+            self.lost, self.troubles = {0}, {0: "GPU is lost"}
+
+    found = with_troubles(FAILED, Lost(set()))  # type: ignore[arg-type]
+    assert found.kind == "lost device"
 
 
 def test_lost_card_is_named_with_what_the_run_said() -> None:

@@ -13,6 +13,7 @@ from paceline.bundles.reading import import_bundle
 from paceline.bundles.selecting import certificate_name
 from paceline.bundles.writing import export_bundle
 from paceline.cell import Cell
+from paceline.errors import UserError
 from paceline.metrics import table_rows
 from paceline.store import Store
 from paceline.verify import Verdict
@@ -100,6 +101,18 @@ def test_each_update_is_judged_by_its_own_verdicts(store: Store) -> None:
 def test_one_device_agrees_with_nobody_so_its_update_does_not_matter(store: Store) -> None:
     keep(store, here())
     assert verified(store, cell(update="parameter_server"), cell(update="independent")) == [True, True]
+
+
+def test_copy_of_the_weights_elsewhere_needs_a_verdict_of_its_own(store: Store) -> None:
+    keep(store, here(**ON_TWO, update="parameter_server"))
+    on_device = on_devices(2, update="parameter_server", parameter_device="device")
+    assert verified(store, SERVER, on_device) == [True, False]
+
+
+def test_damaged_certificate_is_named(store: Store) -> None:
+    keep(store, here(devices="bogus"))
+    with pytest.raises(UserError, match=r"verified/.*\.json is damaged: .*bogus.*; delete it and run"):
+        certificates.load(store.folder)
 
 
 def test_wrapped_device_needs_a_verdict_that_was_wrapped(store: Store) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from paceline.cell import Cell
+from paceline.cli import reading
 from paceline.comparison import Comparison, compare
 from paceline.machine import Machine
 from paceline.records import RunRecord
@@ -216,6 +217,19 @@ def test_many_differences_are_few_lines(stores: tuple[Store, Store]) -> None:
     assert found[0].startswith("fake packages: numpy 2.4.6 → none, p0 none → 1, p1 none → 1, ")
     assert found[0].endswith(", p11 none → 1, 16 more (1 of 20 cells)")
     assert found[-1] == "packages: 15 more differences"
+
+
+def test_json_names_every_difference(stores: tuple[Store, Store], capsys: pytest.CaptureFixture[str]) -> None:
+    fill(stores[0], {CELL: {}})
+    fill(stores[1], {CELL: {"packages": {f"p{number}": "1" for number in range(20)}}})
+    reading.compare(str(stores[0].folder), str(stores[1].folder), format="json")
+    (line,) = json.loads(capsys.readouterr().out)["differences"]
+    assert all(f"p{number} none → 1" in line for number in range(20))
+
+
+def test_little_more_memory_is_a_difference(stores: tuple[Store, Store]) -> None:
+    old, new = (with_machine(memory_bytes=size * 2**20) for size in (24_000, 24_020))
+    assert differences(stores, {CELL: old}, {CELL: new}) == ("memory: 24,000 MiB → 24,020 MiB",)
 
 
 def test_secrets_and_control_characters_are_not_shown(stores: tuple[Store, Store]) -> None:

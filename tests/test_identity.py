@@ -88,6 +88,19 @@ def test_id_that_came_with_an_image_is_not_believed(tmp_path: Path, mark: str) -
     assert identity(system(tmp_path / "root", OURS, mark), {}).startswith("home:")
 
 
+def test_nodes_that_share_a_home_are_told_apart_in_containers_that_keep_the_name_of_their_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apptainer, docker = (system(tmp_path / mark, OURS, mark) for mark in (".singularity.d", ".dockerenv"))
+    found = []
+    for node in ("node-1", "node-2", "node-1"):
+        monkeypatch.setattr("platform.node", lambda node=node: node)
+        found.append((identity(apptainer, {}), identity(docker, {})))
+    assert found[0] == found[2]
+    assert found[0][0] != found[1][0]
+    assert found[0][1] == found[1][1]  # there the name is the container's, and a new one each time
+
+
 def test_container_is_known_by_its_variables_and_its_root(tmp_path: Path) -> None:
     root = system(tmp_path / "root", OURS)
     assert not in_container(root, {})

@@ -155,7 +155,8 @@ def test_commands_that_measure_refuse_wait_and_name_their_run(paceline: CommandL
     assert now
     assert now.plan == next((paceline.store / "plans").glob("*.json")).stem
     assert [path.name for path in (paceline.store / "runs").iterdir()] == [now.run]
-    for words in (FAKE, ("verify", "--framework", "fake"), ("time", "--", "true")):
+    explain, replay = ("explain", *FAKE[1:], "--devices", "2xcpu"), ("replay", now.run)
+    for words in (FAKE, ("verify", "--framework", "fake"), ("time", "--", "true"), explain, replay):
         refused = paceline(*words) if words[0] != "time" else time_true(paceline)
         assert (refused.returncode, refused.stdout) == (1, ""), refused.stderr
         assert refused.stderr.count("\n") == 1

@@ -159,6 +159,8 @@ OTHER_ERRORS = [
     ("RemoteDisconnected", "Remote end closed connection without response"),
     ("Timeout", "The file lock '/root/.cache/x.lock' could not be acquired: it timed out"),
     ("TimeoutExpired", "Command '['nvcc', '--version']' timed out after 10 seconds"),
+    ("OSError", "Connection closed by remote peer while downloading cifar-10-binary.tar.gz"),
+    ("ValueError", "heartbeat timeout must be positive"),
     # of meeting, where the rank itself is at fault
     (
         "DistNetworkError",

@@ -11,9 +11,14 @@ import pytest
 
 from paceline import probing
 from paceline.comparing import END_TO_END, QUANTITIES, derived, differences_of
+from paceline.devices import parse_devices
 from paceline.frameworks import find
+from paceline.machine import this_machine
 from paceline.probing import Arrays, probe, reference_probe
+from paceline.questions import Question
+from paceline.verify import make_trial, verify
 from paceline.worker_code import deploy
+from paceline.workloads import known_workload
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Job
 from tests.every_layer import every_layer
@@ -91,3 +96,19 @@ def test_wrong_weight_of_shares_is_caught_in_bfloat16(monkeypatch: pytest.Monkey
     wrong = wrong_arrays("torch", right, right)
     assert wrong["gradient"] >= {"logits.kernel", "side_logits.kernel"}
     assert not wrong["output"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "devices", "precision", "shares"),
+    [
+        *((framework, "1xcpu", "bfloat16", "equal") for framework in ("torch", "jax")),
+        *((framework, "2xcpu", "float32", "2:1") for framework in ("torch", "tensorflow", "mxnet")),
+        ("torch", "2xcpu", "bfloat16", "2:1"),
+    ],
+)
+def test_nothing_is_found_where_nothing_is_planted(framework: str, devices: str, precision: str, shares: str) -> None:
+    workload = known_workload("cifar10-conv")
+    question = Question(workload=workload, devices=parse_devices(devices), precision=precision, shares=shares)
+    found = verify(find(framework), make_trial(question, this_machine(), print), print)
+    assert found.equal, found
+    assert (found.precision, found.shares) == (precision, shares)

@@ -29,11 +29,16 @@ def save(store: Path, verdict: Verdict) -> None:
 
 
 def load(store: Path) -> list[Verdict]:
-    paths = sorted((store / FOLDER).glob("*.json"))
+    return [_read(path) for path in sorted((store / FOLDER).glob("*.json"))]
+
+
+def _read(path: Path) -> Verdict:
     try:
-        return [msgspec.json.decode(read_plain(path), type=Verdict) for path in paths]
-    except UNREADABLE as error:
-        raise UserError(f"A file in {store / FOLDER} is damaged: {error}; `paceline verify` writes it anew.") from None
+        found = msgspec.json.decode(read_plain(path), type=Verdict)
+        scope(found)
+    except (UserError, *UNREADABLE) as error:
+        raise UserError(f"{path} is damaged: {error}; delete it and run `paceline verify` again.") from None
+    return found
 
 
 Proofs = dict[tuple[str, ...], list[Verdict]]  # by what they are about
@@ -62,6 +67,7 @@ def scope(one: Cell | Verdict) -> tuple[str, ...]:
     """
     devices = parse_devices(one.devices)
     several = devices.count > 1
-    way = (one.update, "wrapped" if one.wrapped else "") if several or one.wrapped else ("", "")
+    place = one.parameter_device or "cpu" if one.update == "parameter_server" else ""
+    way = (one.update, place, "wrapped" if one.wrapped else "") if several or one.wrapped else ("", "", "")
     shares = proportions(one.shares) if several else EQUAL
     return (one.workload, one.framework, one.precision, devices.kind, str(devices.count), *way, shares)

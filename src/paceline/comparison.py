@@ -64,8 +64,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     too_few_runs: bool  # in every cell that was measured in both, so that no difference could have shown
 
 
-def compare(old: Side, new: Side, threshold: float) -> Comparison:
-    """Cells that differ in any setting are not compared, but listed."""
+def compare(old: Side, new: Side, threshold: float, *, whole: bool = False) -> Comparison:
+    """Cells that differ in any setting are not compared, but listed; the whole list of other differences is long."""
     if old.by_name:
         check_names(old, new)
     if not old.cells.keys() & new.cells.keys():
@@ -76,7 +76,7 @@ def compare(old: Side, new: Side, threshold: float) -> Comparison:
     in_both = [cell for cell in cells if cell.measured_in_both]
     if not in_both and not any(cell.verdict in ONE_FAILED for cell in cells):
         raise UserError(f"No cell has {old.metric} in both {old.name} and {new.name}.")
-    changed, regressions = tuple(_differences(old, new)), sum(cell.regression for cell in cells)
+    changed, regressions = tuple(_differences(old, new, whole)), sum(cell.regression for cell in cells)
     return Comparison(
         old=old.name,
         new=new.name,
@@ -99,14 +99,15 @@ def _conclusion(cells: Sequence[Compared], regressions: int) -> str:
     return "no regressions" if any(cell.verdict in VERDICTS for cell in cells) else INCONCLUSIVE
 
 
-def _differences(old: Side, new: Side) -> Iterator[str]:
+def _differences(old: Side, new: Side, whole: bool) -> Iterator[str]:
     """Of all cells that have run on both sides."""
     common = [(old.cells[cell], new.cells[cell]) for cell in old.cells if cell in new.cells]
     return differences(
         [
             Pair(before.cell.framework.partition("+")[0], old.setups_of(before), new.setups_of(after))
             for before, after in common
-        ]
+        ],
+        whole=whole,
     )
 
 

@@ -32,17 +32,20 @@ class Pair:
     new: Sequence[Setup]
 
 
-def differences(pairs: Sequence[Pair]) -> Iterator[str]:
-    """A line for each, which says of which framework it is, and of how many cells if it is not of all."""
+def differences(pairs: Sequence[Pair], *, whole: bool = False) -> Iterator[str]:
+    """A line for each, which says of which framework it is, and of how many cells if it is not of all.
+
+    Long lists are cut for people, but not if the whole is wanted.
+    """
     told = [_by_the_same_rule(pair) for pair in pairs if pair.old and pair.new]
     found: dict[str, dict[str, list[Pair]]] = defaultdict(lambda: defaultdict(list))
     for pair in told:
-        for name, change in _changes(pair).items():
+        for name, change in _changes(pair, whole).items():
             found[name][change].append(pair)
     for name, kind in KINDS.items():
         lines = [_line(name, kind, change, having, told) for change, having in found[name].items()]
-        yield from lines[:MOST_LINES]
-        if len(lines) > MOST_LINES:
+        yield from lines if whole else lines[:MOST_LINES]
+        if len(lines) > MOST_LINES and not whole:
             yield f"{name}: {len(lines) - MOST_LINES} more differences"
 
 
@@ -57,9 +60,9 @@ def _without_identity(setup: Setup) -> Setup:
     return msgspec.structs.replace(setup, machine=msgspec.structs.replace(setup.machine, identity=""))
 
 
-def _changes(pair: Pair) -> dict[str, str]:
+def _changes(pair: Pair, whole: bool) -> dict[str, str]:
     """By kind, in words."""
-    every = {name: _change(kind, pair) for name, kind in KINDS.items()}
+    every = {name: _change(kind, pair, whole) for name, kind in KINDS.items()}
     changed = {name: change for name, change in every.items() if change}
     return {
         name: change
@@ -68,7 +71,7 @@ def _changes(pair: Pair) -> dict[str, str]:
     }
 
 
-def _change(kind: Kind, pair: Pair) -> str:
+def _change(kind: Kind, pair: Pair, whole: bool) -> str:
     """Item by item; empty if there is none."""
     old, new = ([kind.items(setup) for setup in side] for side in (pair.old, pair.new))
     said = []
@@ -77,8 +80,9 @@ def _change(kind: Kind, pair: Pair) -> str:
         if before != after:
             shown = [_shown(kind, item, values) for values in (before, after)]
             said.append(" ".join(filter(None, (item, " → ".join(shown)))))
-    more = [f"{len(said) - MOST_ITEMS} more"] if len(said) > MOST_ITEMS else []
-    return printable(", ".join(said[:MOST_ITEMS] + more))
+    if len(said) > MOST_ITEMS and not whole:
+        said[MOST_ITEMS:] = [f"{len(said) - MOST_ITEMS} more"]
+    return printable(", ".join(said))
 
 
 def _shown(kind: Kind, item: str, values: set[str]) -> str:

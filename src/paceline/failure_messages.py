@@ -27,7 +27,7 @@ PEER_IS_MISSED = (
     r"remote process exited",
     r"ncclRemoteError",
     r"ncclSystemError(?!.*(shared memory segment|no space left))",
-    r"socket(Poll|Start)Connect|socketProgress|closed by remote peer",  # NCCL's own sockets
+    r"socket(Poll|Start)Connect|socketProgress|closed by remote peer(?!.*download)",  # NCCL's own sockets
     r"c10d key-value store .*got error",
     r"Dist\w+Error: .*(wait timeout after|timed out after \d+ seconds waiting for clients)",
     r"Dist\w+Error: .*connection was likely closed",
@@ -35,7 +35,7 @@ PEER_IS_MISSED = (
     r"the client socket has (timed out|failed to connect)",
     r"monitoredBarrier",
     r"^(RuntimeError|DistStoreError): (connection (closed|reset|refused)( by peer)?|broken pipe|socket timeout)\.?$",
-    r"heartbeat timeout|stopped sending heartbeats",
+    r"^(?!(Value|Type|Key)Error).*(heartbeat timeout|stopped sending heartbeats)",
     r"Barrier timed out\. (Barrier_)?Id:",
     r"RPC to coordination service|remote target (coordination_service|\S*coordination_leader)",
     r"Collective ops is aborted",

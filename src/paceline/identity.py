@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import platform
 import re
 import secrets
 from collections.abc import Mapping
@@ -21,7 +22,8 @@ LONGEST_NAME = 60
 NAME = re.compile(rf"[\w.+-]{{1,{LONGEST_NAME}}}")
 SYSTEM_FILES = ("etc/machine-id", "var/lib/dbus/machine-id")
 SALT = b"paceline machine identity 1"  # systemd asks that its id is not shown to anybody, but hashed by each program
-CONTAINER_FILES = (".dockerenv", "run/.containerenv", ".singularity.d")
+ON_ITS_NODE = ".singularity.d"  # Singularity and Apptainer: the host name is the node's, and homes are often shared
+CONTAINER_FILES = (".dockerenv", "run/.containerenv", ON_ITS_NODE)
 CONTAINER_VARIABLES = ("container", "KUBERNETES_SERVICE_HOST")
 ROOT_IN_LAYERS = re.compile(r"^(\S+ ){4}/ .* - (fuse-)?overlay", re.MULTILINE)
 
@@ -41,7 +43,7 @@ def identity(root: Path = Path("/"), variables: Mapping[str, str] = os.environ) 
     if name := variables.get(VARIABLE, ""):
         return NAMED + _checked(name)
     found = "" if in_container(root, variables) else _system_id(root)
-    return SYSTEM + found if found else _kept_id()
+    return SYSTEM + found if found else _kept_id(platform.node() if (root / ON_ITS_NODE).exists() else "")
 
 
 def name_in(identity: str) -> str:
@@ -71,8 +73,11 @@ def _read_id(file: Path) -> str:
     return text if re.fullmatch(r"[0-9a-f]{32}", text) and text.strip("0") else ""
 
 
-def _kept_id() -> str:
-    """Made once, and anew if it is damaged; empty where the home folder cannot be written."""
+def _kept_id(node: str) -> str:
+    """Made once, and again if it is damaged; empty where the home folder cannot be written.
+
+    Nodes that share a home folder are different machines, where the name of the node is known.
+    """
     file = home() / FILE
     with contextlib.suppress(OSError):
         if file.exists() and not _read_id(file):
@@ -80,6 +85,8 @@ def _kept_id() -> str:
         if not file.exists():
             _make_id(file)
     found = _read_id(file)
+    if found and node:
+        return KEPT + hashlib.sha256(f"{found} {node}".encode()).hexdigest()[:32]
     return KEPT + found if found else ""
 
 

@@ -10,6 +10,8 @@ from paceline.outcome import Outcome
 
 def with_troubles(outcome: Outcome, cards: Cards) -> Outcome:
     """A lost card explains a run that failed; any other trouble, or one that it survived, is a remark."""
+    if outcome.status == "failed":
+        cards.look()  # it may have been lost after the last look
     told = {index: f"the driver could not tell of cuda:{index}: {why}" for index, why in cards.troubles.items()}
     lost = sorted(cards.lost)
     if outcome.status == "ok" or not lost:

@@ -69,7 +69,7 @@ class Measuring:
 
     def note_plan(self, store: Path, plan: str = "") -> None:
         """Say what is measured from now on, and where its results go."""
-        self._note(store=str(store.absolute()), plan=plan, run="")
+        self._note(store=str(store.resolve()), plan=plan, run="")
 
     def note_run(self, run: str) -> None:
         """Say which run is under way; with an empty id, none is."""

@@ -49,7 +49,7 @@ def _said(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:g}"
+        return f"{value:.12g}"
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     return "" if value is None else str(value)
@@ -85,7 +85,7 @@ def _of_machine(name: str, setup: Setup) -> object:
     value = getattr(setup.machine, name)
     if name == "cores":
         return spans(value)
-    return f"{value / 2**30:.3g} GiB" if name.endswith("_bytes") and value is not None else value
+    return f"{value / 2**20:,.0f} MiB" if name.endswith("_bytes") and value is not None else value
 
 
 def _recipe(setup: Setup) -> Items:

@@ -40,6 +40,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     worker_code: str
     machine: str
     update: str = "replicated"
+    parameter_device: str = "cpu"  # where a parameter server kept its copy
     precision: str = "float32"
     shares: str = EQUAL  # or such as 2:1
     wrapped: bool = False  # one device in what several devices need

@@ -72,7 +72,7 @@ def compare(  # noqa: PLR0913 - each is a flag
     check_flag("--threshold", threshold)
     folder = store or default_store()
     before, after = (choose(text, folder, metric, by_name=by_name) for text in (old, new))
-    compared = compare_sides(before, after, threshold)
+    compared = compare_sides(before, after, threshold, whole=format == "json")
     sys.stdout.write(FORMATS[format](compared))
     if compared.regressions:
         return EXIT_REGRESSION

@@ -223,7 +223,7 @@ class Observer:
     def _holder(self) -> Holder | None:
         """Who measures into this store."""
         now = holder()
-        return now if now and now.store == str(self.store.folder.absolute()) else None
+        return now if now and now.store == str(self.store.folder.resolve()) else None
 
     def _progress(self, plan_id: str, counts: Counts) -> Progress:
         own = [run for run in self._open if self._owners.get(run.id) == plan_id]
