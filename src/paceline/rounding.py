@@ -8,7 +8,20 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline_worker.graph import Add, AveragePool, Concat, Dropout, Flatten, Graph, Input, MaxPool, Op, Relu
+from paceline_worker.graph import (
+    Add,
+    AveragePool,
+    Concat,
+    Conv,
+    Dense,
+    Dropout,
+    Flatten,
+    Graph,
+    Input,
+    MaxPool,
+    Op,
+    Relu,
+)
 
 UNIT = 2.0**-8  # the most by which rounding to eight bits changes a number, relative to it
 ROUNDINGS = 4  # of a layer: its weights, its inputs, its output and, on the way back, its slope
@@ -48,16 +61,24 @@ def room(graph: Graph, layer: str, outputs: Mapping[str, Values], truth: Values)
     """How far each value of a layer's output may be off if it is the truth, rounded.
 
     A layer rounds its result once. Sums of several values may be rounded after each of them, when they are as large as
-    the sum of all without their signs.
+    the sum of all without their signs; so may what a kernel gives, before its bias is added. Processors with
+    instructions for bfloat16 do that, others add in float32.
     """
     op, sources = graph.nodes[layer].op, graph.nodes[layer].inputs
     inputs = [outputs[source] for source in sources if source in outputs]
     if isinstance(op, Add) and len(inputs) == len(sources):
         return (len(inputs) - 1) * half_unit(np.sum(np.abs(inputs), axis=0))
     if isinstance(op, AveragePool) and inputs:
-        typical = float(np.sqrt(np.mean(np.square(inputs[0]))))
-        return math.prod(op.kernel) * half_unit(np.maximum(np.abs(truth), typical))
-    return half_unit(np.maximum(np.abs(truth), np.abs(outputs[layer])))
+        return math.prod(op.kernel) * half_unit(np.maximum(np.abs(truth), typical(inputs[0])))
+    once = half_unit(np.maximum(np.abs(truth), np.abs(outputs[layer])))
+    if isinstance(op, Conv | Dense) and op.bias:
+        return once + half_unit(np.maximum(np.abs(truth), typical(truth)))
+    return once
+
+
+def typical(values: Values) -> float:
+    """Their size, whatever their signs."""
+    return float(np.sqrt(np.mean(np.square(values))))
 
 
 def half_unit(sizes: Values) -> Values:
