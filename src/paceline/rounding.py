@@ -72,7 +72,7 @@ def room(graph: Graph, layer: str, outputs: Mapping[str, Values], truth: Values)
         return math.prod(op.kernel) * half_unit(np.maximum(np.abs(truth), typical(inputs[0])))
     once = half_unit(np.maximum(np.abs(truth), np.abs(outputs[layer])))
     if isinstance(op, Conv | Dense) and op.bias:
-        return once + half_unit(np.maximum(np.abs(truth), typical(truth)))
+        return once + half_unit(np.abs(truth) + typical(truth))  # no bias is larger than that
     return once
 
 
