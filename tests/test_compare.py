@@ -72,6 +72,23 @@ def test_exact_p_value_is_that_of_all_ways_to_deal_out_the_values(first: list[in
     assert mann_whitney(first, second) == pytest.approx(sum(one >= seen for one in dealt) / len(dealt))
 
 
+def test_rounds_that_stopped_by_themselves_are_compared_by_wider_intervals(tmp_path: Path) -> None:
+    widths = []
+    for target in (None, 0.9):
+        sides = []
+        for name, speed in (("old", 10.0), ("new", 11.0)):
+            store = Store(tmp_path / f"{name}{target}")
+            keys = [str(number) for number in range(9)]
+            for key in keys:
+                save_run(store, record(f"run-{key}", key), [trained(1000, speed + int(key))])
+            save_plan(store, {CELL: keys}, interval_target=target)
+            sides.append(choose(str(store.folder), store.folder, "images/s"))
+        (compared,) = compare(*sides, 0.05).cells
+        assert compared.ratio
+        widths.append(compared.ratio.width or 0.0)
+    assert widths[1] > widths[0]
+
+
 def test_ties_use_the_normal_approximation_with_its_corrections() -> None:
     # U = 0.5 of 9; variance 9 / 12 * (7 - (2^3 - 2) / 30) = 5.1; z = (4.5 - 0.5 - 0.5) / sqrt(5.1) = 1.5498
     assert mann_whitney([1, 2, 3], [3, 4, 5]) == pytest.approx(math.erfc(1.5498 / math.sqrt(2)), abs=1e-4)

@@ -12,7 +12,7 @@ from paceline.differences import Pair, differences
 from paceline.errors import UserError
 from paceline.sides import CellRuns, Side, named
 from paceline.significance import LEVEL, detectable, mann_whitney, runs_needed, smallest_p
-from paceline.stats import Estimate, ratio
+from paceline.stats import CONFIDENCE, Estimate, ratio
 
 MORE_IS_BETTER = {"images/s": True, "seconds": False, "memory": False, "accuracy": True}
 ONE_FAILED = ("failed", "works again")
@@ -124,7 +124,9 @@ def _verdict(before: CellRuns | None, after: CellRuns | None, metric: str, thres
         return _only(before, after)
     if failed := _failed(before, after):
         return failed
-    found = judge(before.cell, before.values(metric), after.values(metric), MORE_IS_BETTER[metric], threshold)
+    confidence = max(side.limit.confidence for side in (before, after))
+    old, new = before.values(metric), after.values(metric)
+    found = judge(before.cell, old, new, MORE_IS_BETTER[metric], threshold, confidence)
     return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, *_failures(before, after)))))
 
 
@@ -158,11 +160,18 @@ def _failures(before: CellRuns, after: CellRuns) -> list[str]:
     return [f"{side} {runs.failure}" for side, runs in sides.items() if runs.failure]
 
 
-def judge(cell: Cell, old: Sequence[float], new: Sequence[float], more_is_better: bool, threshold: float) -> Compared:
+def judge(
+    cell: Cell,
+    old: Sequence[float],
+    new: Sequence[float],
+    more_is_better: bool,
+    threshold: float,
+    confidence: float = CONFIDENCE,
+) -> Compared:
     """A verdict needs both: an interval of the ratio that leaves out 1, and ranks that chance would hardly make."""
     if not old or not new:
         return Compared(cell=cell, verdict=CANNOT_TELL, reason="not measured", old=tuple(old), new=tuple(new))
-    found = ratio(new, old) if min(*old, *new) > 0 else None
+    found = ratio(new, old, confidence) if min(*old, *new) > 0 else None
     p = mann_whitney(new, old)
     reason = _why_not(old, new, found, p)
     better = found is not None and (found.median > 1) == more_is_better

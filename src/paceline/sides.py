@@ -18,11 +18,12 @@ from paceline.index_damage import blaming_the_index
 from paceline.letters import quoted
 from paceline.outcome import cause_of
 from paceline.setups import Setup
+from paceline.statuses import Limit
 from paceline.store import Store
 
 # The runs of every plan, the newest plan first, but replays last: they take no other's place. A skipped cell has none.
 RUNS = """
-SELECT plan.id AS plan_id, plan.suite, plan_cell.cell AS planned, plan_cell.reason, run.*,
+SELECT plan.id AS plan_id, plan.suite, plan.interval_target, plan_cell.cell AS planned, plan_cell.reason, run.*,
        training.images_per_second, training.seconds AS training_seconds,
        (SELECT SUM(peak_bytes - idle_bytes) FROM memory WHERE memory.run_id = run.id) AS memory_bytes,
        (SELECT accuracy FROM test WHERE test.run_id = run.id ORDER BY steps DESC LIMIT 1) AS test_accuracy
@@ -50,6 +51,7 @@ class CellRuns:
     cell: Cell
     skipped: str | None  # why, if it was not run
     plan_id: str
+    limit: Limit  # under which its plan added rounds
     runs: dict[str, sqlite3.Row] = field(default_factory=dict)  # by their keys
     commands: set[str] = field(default_factory=set)  # of all plans; several only where commands count by their names
 
@@ -121,7 +123,7 @@ def _add(cells: dict[Cell, CellRuns], row: sqlite3.Row, key: Callable[[Cell], Ce
     if row["id"] is None and row["reason"] is None:
         return  # planned, but not run yet
     cell = msgspec.json.decode(row["planned"], type=Cell)
-    known = cells.setdefault(key(cell), CellRuns(cell, row["reason"], row["plan_id"]))
+    known = cells.setdefault(key(cell), CellRuns(cell, row["reason"], row["plan_id"], Limit(row["interval_target"])))
     if cell.command:
         known.commands.add(str(cell.command))
     if row["id"] is not None and known.plan_id == row["plan_id"]:
