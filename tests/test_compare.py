@@ -75,15 +75,15 @@ def test_exact_p_value_is_that_of_all_ways_to_deal_out_the_values(first: list[in
 def test_rounds_that_stopped_by_themselves_are_compared_by_wider_intervals(tmp_path: Path) -> None:
     widths = []
     for target in (None, 0.9):
-        sides = []
+        sides = {}
         for name, speed in (("old", 10.0), ("new", 11.0)):
             store = Store(tmp_path / f"{name}{target}")
             keys = [str(number) for number in range(9)]
             for key in keys:
                 save_run(store, record(f"run-{key}", key), [trained(1000, speed + int(key))])
             save_plan(store, {CELL: keys}, interval_target=target)
-            sides.append(choose(str(store.folder), store.folder, "images/s"))
-        (compared,) = compare(*sides, 0.05).cells
+            sides[name] = choose(str(store.folder), store.folder, "images/s")
+        (compared,) = compare(sides["old"], sides["new"], 0.05).cells
         assert compared.ratio
         widths.append(compared.ratio.width or 0.0)
     assert widths[1] > widths[0]
