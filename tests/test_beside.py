@@ -86,7 +86,9 @@ def test_memory_of_cards_that_agreed_by_another_exchange_is_not_divided() -> Non
     grid = beside_published([mxnet(**two)])
     assert {line[-1] for line in grid.lines[1:] if line[3] == "MiB"} == {"(b)"}
     assert "(b) not divided: the exchange between devices here is Paceline's" in grid.notes
-    assert "(" not in "".join(line[-1] for line in beside_published([mxnet(framework="neon")]).lines if line[3] == "MiB")
+    assert "(" not in "".join(
+        line[-1] for line in beside_published([mxnet(framework="neon")]).lines if line[3] == "MiB"
+    )
 
 
 def test_wrong_figure_is_replaced_by_the_right_one_and_marked() -> None:

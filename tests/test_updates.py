@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -118,6 +120,27 @@ def test_every_image_counts_the_same_whatever_the_shares(framework: str, update:
     assert_equal(found.arrays, one_device(16), "gradient")
     assert_equal(found.arrays, one_device(16))
     np.testing.assert_allclose(found.arrays["losses"], one_device(16)["losses"], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("framework", "update"), offering(*AGREEING, able=lambda row: row.unequal_shares and row.processes == "per device")
+)
+def test_every_process_has_the_same_weights_to_the_last_bit(
+    framework: str, update: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or replicas would drift away from each other in a long training."""
+    ranks: list[Arrays] = []
+
+    def kept(found: Sequence[Arrays], shares: Sequence[int]) -> Arrays:
+        ranks.extend(found)
+        return {}
+
+    monkeypatch.setattr("paceline.probing.joined", kept)
+    shown(framework, replace(job((7, 5, 4), update), cores=((0,), (1,), (0,))))
+    first, *others = (of("final", rank) for rank in ranks)
+    assert len(others) == 2
+    for other, (name, array) in itertools.product(others, first.items()):
+        assert other[name].tobytes() == array.tobytes(), name
 
 
 @pytest.fixture
