@@ -120,6 +120,21 @@ def test_rank_that_leaves_is_missed_by_its_neighbours_at_once(port: int) -> None
     assert any("rank 2 " in str(error) for error in (second, fourth))
 
 
+def test_rank_that_leaves_is_missed_by_the_first(port: int) -> None:
+    """Which the others then miss."""
+
+    def work(line: Any) -> bool | None:
+        if line.rank == 2:
+            line.close()
+            return None
+        return bool(line.all_ready(True))
+
+    first, second, third = all_ranks(3, port, work)
+    assert third is None
+    assert str(first).startswith("rank 2 ")
+    assert str(second).startswith("rank 0 ")
+
+
 def test_silent_rank_is_named_when_patience_is_at_its_end(port: int) -> None:
     over = threading.Event()
 

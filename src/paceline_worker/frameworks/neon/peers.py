@@ -61,7 +61,7 @@ class Peers:
         """Put the sum over all ranks into every rank's array, the same to the last bit.
 
         Each number travels twice around the ring, whatever the number of ranks: once while its sum grows, and once
-        to tell it to all.
+        to bring that to all.
         """
         parts = np.array_split(numbers, self.size)
         received = np.empty_like(parts[0])
@@ -75,20 +75,20 @@ class Peers:
     def add_up_at_first(self, numbers: Array) -> None:
         """Put the sum over all ranks into the array of rank 0."""
         if self.rank:
-            self._swap((0, numbers), (0, numbers[:0]))
+            self._send(0, numbers)
             return
         received = np.empty_like(numbers)
         for rank in range(1, self.size):
-            self._swap((rank, numbers[:0]), (rank, received))
+            self._receive(rank, received)
             numbers += received
 
     def copy_from_first(self, numbers: Array) -> None:
         """Put the array of rank 0 into those of all ranks."""
         if self.rank:
-            self._swap((0, numbers[:0]), (0, numbers))
+            self._receive(0, numbers)
             return
         for rank in range(1, self.size):
-            self._swap((rank, numbers), (rank, numbers[:0]))
+            self._send(rank, numbers)
 
     def all_ready(self, ready: bool) -> bool:
         """Wait for all ranks; true when all of them are ready."""
@@ -100,6 +100,12 @@ class Peers:
     def close(self) -> None:
         for line in self._lines.values():
             line.close()
+
+    def _send(self, rank: int, numbers: Array) -> None:
+        self._swap((rank, numbers), (rank, numbers[:0]))
+
+    def _receive(self, rank: int, numbers: Array) -> None:
+        self._swap((rank, numbers[:0]), (rank, numbers))
 
     def _pass_on(self, sent: Array, received: Array) -> None:
         """Send to the next rank in the ring while the one before sends to this one."""
