@@ -80,6 +80,17 @@ def test_unlike_is_not_divided_and_says_why() -> None:
         assert reason in said
 
 
+def test_memory_of_cards_that_agreed_by_another_exchange_is_not_divided() -> None:
+    """neon's own for several GPUs was never public; its memory on one card is divided as ever."""
+    two = {"framework": "neon", "devices": "cuda:0+cuda:1", "device_count": 2, "shares": (64, 64)}
+    grid = beside_published([mxnet(**two)])
+    assert {line[-1] for line in grid.lines[1:] if line[3] == "MiB"} == {"(b)"}
+    assert "(b) not divided: the exchange between devices here is Paceline's" in grid.notes
+    assert "(" not in "".join(
+        line[-1] for line in beside_published([mxnet(framework="neon")]).lines if line[3] == "MiB"
+    )
+
+
 def test_wrong_figure_is_replaced_by_the_right_one_and_marked() -> None:
     row = made_row(
         workload="cifar10-resnet50-keras",

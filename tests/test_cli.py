@@ -285,3 +285,10 @@ def test_reader_that_has_seen_enough_is_no_error() -> None:
     ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_list_says_whose_exchange_it_is_where_it_is_not_the_frameworks_own() -> None:
+    command = [sys.executable, "-m", "paceline", "list", "frameworks"]
+    listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "neon: the exchange between devices is Paceline's own, since neon's add-on" in listed
+    assert "torch: the exchange" not in listed

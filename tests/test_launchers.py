@@ -186,7 +186,7 @@ print(store.get("a").decode(), store.port)
 
 @pytest.mark.real
 def test_pytorch_meets_at_a_port_that_is_held() -> None:
-    """The one framework that meets at a port; with several processes its own launcher chooses it."""
+    """Where its ranks are started without its own launcher, which chooses one itself."""
     environment = environments.ensure(find("torch").framework, lambda line: None)
     with held_port() as port:
         command = [environment.python, "-c", STORE, str(port)]

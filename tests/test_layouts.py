@@ -24,12 +24,12 @@ TWO = made_row(
     utilisation=((0.5, 0.8, 0.9), (0.5, 0.7, 0.9)),
 )
 GONE = made_row(
-    framework="neon",
+    framework="keras-jax",
     devices="2xcpu",
     device_count=2,
     shares=(64, 64),
     status="skipped",
-    reason="neon trains on at most 1 device",
+    reason="keras-jax trains on at most 1 device",
     images_per_second=None,
     seconds=None,
     seconds_per_epoch=None,
@@ -85,25 +85,25 @@ def test_each_update_has_a_table_of_its_own() -> None:
 
 
 def test_nothing_at_all_is_one_word() -> None:
-    (grid,) = by_source(sources("neon", None, None, None))
+    (grid,) = by_source(sources("keras-jax", None, None, None))
     assert grid.lines[1] == ("1xcpu", "failed")
 
 
 def test_matrix_has_time_and_memory_with_causes_below() -> None:
     time, memory = matrix([TWO, ONE, GONE])
-    assert time.lines == (("", "2xcpu", "1xcpu"), ("torch", "2.115s", "2.115s"), ("neon", "N/A", "N/A"))
+    assert time.lines == (("", "2xcpu", "1xcpu"), ("torch", "2.115s", "2.115s"), ("keras-jax", "N/A", "N/A"))
     assert memory.lines[1] == ("torch", "140 + 138 MiB", "157 MiB")
     said = "\n".join(memory.blocks)
     assert "  training 2.115s, peak memory (440 - 300) MiB + (439 - 301) MiB\n" in said
-    assert "neon (2xcpu)\n  $ paceline run cifar10-conv --framework neon --devices 2xcpu " in said
-    assert said.endswith("\n  N/A (skipped): neon trains on at most 1 device")
+    assert "keras-jax (2xcpu)\n  $ paceline run cifar10-conv --framework keras-jax --devices 2xcpu " in said
+    assert said.endswith("\n  N/A (skipped): keras-jax trains on at most 1 device")
 
 
 def test_failed_cell_has_its_command_cause_and_log() -> None:
     failed = msgspec.structs.replace(GONE, status="failed", reason="crash in train: SIGSEGV\x1b", failed_run="r-1")
     _, memory = matrix([failed])
     assert memory.blocks == (
-        "neon (2xcpu)",
+        "keras-jax (2xcpu)",
         f"  $ {command_line(failed)}",
         "  N/A (failed): crash in train: SIGSEGV\N{REPLACEMENT CHARACTER}",
         "  log: paceline log r-1",
@@ -177,7 +177,7 @@ def test_long_table_numbers_machines_and_writes_batches_as_published() -> None:
     assert third[2:4] == ("128x8=1024 (lr=0.4)", "8")
     assert other.lines[1][0] == "?"
     assert other.lines[1][-2:] == ("skipped", "x")
-    assert [grid.title, other.title] == [f"{name}, replicated, fake:device, float32" for name in ("torch", "neon")]
+    assert [grid.title, other.title] == [f"{name}, replicated, fake:device, float32" for name in ("torch", "keras-jax")]
     assert grid.notes[0] == "infrastructure 1: AMD EPYC, 2 cores, 24 GiB, Linux 6.1, torch 2.13.0"
 
 
@@ -222,12 +222,12 @@ def test_long_table_of_each_training_and_mode() -> None:
 
 
 def test_transposed_table_has_devices_across() -> None:
-    torch, neon = transposed([ONE, TWO, GONE])
+    torch, keras_jax = transposed([ONE, TWO, GONE])
     assert torch.lines[0] == ("", "CPU (1)", "CPU (2)")
     assert torch.lines[3] == ("Images processed per s", "3,632", "6,000")
     assert torch.lines[6] == ("Maximum memory (MiB)", "157", "278")  # all devices together, as published
     assert "batch: CPU (1) 128 (lr=0.01), CPU (2) 64x2=128 (lr=0.01)" in torch.notes
-    assert neon.lines[3][1] == "skipped"
+    assert keras_jax.lines[3][1] == "skipped"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -146,6 +146,11 @@ LOST_PEER = [
     ("InternalError", "Collective ops is aborted by: NCCL: remote process exited or there was a network error"),
     # Horovod, which tensorpack and Keras can use
     ("HorovodInternalError", "Horovod has been shut down. This was caused by an exception on one of the ranks or an"),
+    # neon's ranks, whose lines are ours
+    ("LostPeerError", "rank 2 has closed its line"),
+    ("LostPeerError", "rank 0 cannot be reached: [Errno 104] Connection reset by peer"),
+    ("LostPeerError", "rank 1 has been silent for 60 s"),
+    ("LostPeerError", "other ranks have not called until the ranks had to have met"),
 ]
 
 OTHER_ERRORS = [

@@ -103,7 +103,7 @@ def test_what_a_framework_lacks_is_a_skip_with_its_reason() -> None:
     assert cards.reason_to_skip(find("reference").framework) == "reference has no cuda, only cpu"
     assert cards.reason_to_skip(find("torch").framework) is None
     (wrapped,) = asked(single="wrapped")
-    assert wrapped.reason_to_skip(find("neon").framework) == "neon has no wrapper for one device"
+    assert wrapped.reason_to_skip(find("keras-torch").framework) == "keras-torch has no wrapper for one device"
 
 
 def test_command_keeps_what_was_asked(paceline: CommandLine) -> None:

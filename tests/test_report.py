@@ -81,6 +81,16 @@ def test_memory_of_one_process_for_all_devices_is_said() -> None:
     assert remark == "jax 2xcpu: one process serves all devices, so its memory is that of all together"
 
 
+def test_exchange_that_the_framework_has_not_itself_is_said() -> None:
+    several = [made(framework="neon", devices=f"{count}xcpu", device_count=count) for count in (1, 2, 3)]
+    (remark,) = remarks(several)
+    whose = "the exchange between devices is Paceline's own, since neon's add-on for several GPUs was never public"
+    assert remark == f"neon 2xcpu, neon 3xcpu: {whose}"
+    assert remarks([msgspec.structs.replace(several[0], wrapped=True)]) == [f"neon 1xcpu wrapped: {whose}"]
+    assert remarks([msgspec.structs.replace(several[1], update="independent")]) == []
+    assert remarks([TWO]) == []
+
+
 def test_verified_frameworks_are_named_once() -> None:
     both = [made(verified=True), msgspec.structs.replace(TWO, verified=True)]
     assert remarks(both) == ["verified to compute the same network: torch"]

@@ -91,7 +91,10 @@ def test_what_is_no_division_is_refused_in_one_line(choices: dict[str, Any], mes
         ({"framework": "jax", "shares": "measured"}, "jax divides a batch equally"),
         ({"framework": "jax", "shares": "1:1", "batch_size": 65}, "jax divides a batch equally"),
         ({"framework": "jax", "slow": "1:2"}, "all devices of jax are in one process"),
-        ({"framework": "neon", "devices": "1xcpu", "single": "wrapped"}, "neon has no wrapper for one device"),
+        (
+            {"framework": "keras-jax", "devices": "1xcpu", "single": "wrapped"},
+            "keras-jax has no wrapper for one device",
+        ),
     ],
 )
 def test_what_a_framework_cannot_do_is_skipped(choices: dict[str, Any], reason: str) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
+from paceline.environments import hindrance
 from paceline.events import AnyEvent, Phase
 from paceline.frameworks import Framework, all_frameworks, find
-from paceline.probing import Arrays, probe, reference_probe
+from paceline.probing import Arrays, Probe, probe, reference_probe
 from paceline.worker import Worker
 from paceline_worker.graph import Conv, Dense, Flatten, Graph, Input, MaxPool, Relu
 from paceline_worker.protocol import Job, Recipe
@@ -74,6 +77,15 @@ def offering(*updates: str, able: Callable[[Framework], bool] = anything) -> lis
     return [(row.name, update) for row in rows for update in updates if update in row.updates]
 
 
+def shown(framework: str, work: Job) -> Probe:
+    """What it computes, where it can be installed or was brought."""
+    if reason := hindrance(find(framework).framework):
+        pytest.skip(reason)
+    found = probe(find(framework), work, print)
+    assert found.failure is None, found.outcome.log_end
+    return found
+
+
 def of(part: str, arrays: Arrays) -> Arrays:
     return {name: array for name, array in arrays.items() if name.startswith(f"{part}/")}
 
@@ -89,8 +101,7 @@ def assert_equal(found: Arrays, expected: Arrays, part: str = "final") -> None:
 def test_two_devices_train_as_one_with_the_whole_batch(framework: str, update: str, parameter_device: str) -> None:
     if (update, parameter_device) == ("replicated", "device"):
         pytest.skip("only a parameter server has a place of its own")
-    found = probe(find(framework), job(EQUAL, update, parameter_device), print)
-    assert found.failure is None, found.outcome.log_end
+    found = shown(framework, job(EQUAL, update, parameter_device))
     assert_equal(found.arrays, one_device(16))
     np.testing.assert_allclose(found.arrays["losses"], one_device(16)["losses"], rtol=1e-4)
 
@@ -99,18 +110,37 @@ def test_two_devices_train_as_one_with_the_whole_batch(framework: str, update: s
 def test_independent_device_trains_as_if_it_were_alone(framework: str, update: str) -> None:
     """The first of two has the first part of the batch, and nothing of the second."""
     shares = UNEQUAL if all_frameworks()[framework].unequal_shares else EQUAL
-    found = probe(find(framework), job(shares, update), print)
-    assert found.failure is None, found.outcome.log_end
+    found = shown(framework, job(shares, update))
     assert_equal(found.arrays, one_device(shares[0]))
 
 
 @pytest.mark.parametrize(("framework", "update"), offering(*AGREEING, able=lambda row: row.unequal_shares))
 def test_every_image_counts_the_same_whatever_the_shares(framework: str, update: str) -> None:
-    found = probe(find(framework), job(UNEQUAL, update), print)
-    assert found.failure is None, found.outcome.log_end
+    found = shown(framework, job(UNEQUAL, update))
     assert_equal(found.arrays, one_device(16), "gradient")
     assert_equal(found.arrays, one_device(16))
     np.testing.assert_allclose(found.arrays["losses"], one_device(16)["losses"], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("framework", "update"), offering(*AGREEING, able=lambda row: row.unequal_shares and row.processes == "per device")
+)
+def test_every_process_has_the_same_weights_to_the_last_bit(
+    framework: str, update: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or replicas would drift away from each other in a long training."""
+    ranks: list[Arrays] = []
+
+    def kept(found: Sequence[Arrays], shares: Sequence[int]) -> Arrays:
+        ranks.extend(found)
+        return {}
+
+    monkeypatch.setattr("paceline.probing.joined", kept)
+    shown(framework, replace(job((7, 5, 4), update), cores=((0,), (1,), (0,))))
+    first, *others = (of("final", rank) for rank in ranks)
+    assert len(others) == 2
+    for other, (name, array) in itertools.product(others, first.items()):
+        assert other[name].tobytes() == array.tobytes(), name
 
 
 @pytest.fixture
@@ -130,8 +160,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[AnyEvent]:
 
 @pytest.mark.parametrize(("framework", "update"), offering(*AGREEING, "independent", able=lambda row: row.wrapper))
 def test_wrapped_device_trains_as_a_plain_one(framework: str, update: str, heard: list[AnyEvent]) -> None:
-    found = probe(find(framework), job((16,), update, wrapped=True), print)
-    assert found.failure is None, found.outcome.log_end
+    found = shown(framework, job((16,), update, wrapped=True))
     assert_equal(found.arrays, one_device(16))
     (settings,) = [event.settings for event in heard if isinstance(event, Phase) and event.settings]
     assert (settings["exchange"] in (None, "none")) == (update == "independent")
@@ -144,9 +173,11 @@ def test_there_is_something_to_compare() -> None:
     assert len(offering(*AGREEING, able=lambda row: row.wrapper)) >= 8
 
 
-@pytest.mark.parametrize("framework", ["torch", "jax", "tensorflow", "mxnet"])
+@pytest.mark.parametrize("framework", ["torch", "jax", "tensorflow", "mxnet", "neon"])
 def test_sixteen_devices_train_together(paceline: CommandLine, framework: str) -> None:
     """As many as the largest published table has, on however few cores."""
+    if reason := hindrance(find(framework).framework):
+        pytest.skip(reason)
     flags = ("--devices", "16xcpu", "--cores-per-device", "1", "--batch-per-device", "2")
     short = ("--steps", "2", "--warmup", "1", "--repeats", "1")
     ended = paceline("run", "cifar10-conv", "--framework", framework, *flags, *short)

@@ -29,6 +29,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     updates: tuple[str, ...]
     unequal_shares: bool = False  # devices may get unlike parts of a batch
     wrapper: bool = False  # one device can run in what several need
+    exchange: str = ""  # whose the exchange between devices is, where it is not the framework's own
     data: tuple[str, ...]
     precisions: tuple[str, ...]
     processes: Literal["per device", "one"]

@@ -24,15 +24,16 @@ def _print(headings: list[str], rows: list[list[str]]) -> None:
 
 
 def frameworks() -> None:
-    """A row for each framework and mode, and below them where an interpreter is the user's own or missing."""
+    """A row for each framework and mode; below them, which interpreter or exchange is not its own or is missing."""
     listed = [framework for framework in all_frameworks().values() if not framework.hidden]
     rows = [row for framework in listed for row in _framework_rows(framework)]
     _print(["framework", "version", "devices", "updates", "data", "precisions"], rows)
     for framework in listed:
         registered = brought(framework)
         note = hindrance(framework) or (f"uses {registered.python}" if registered else None)
-        if note:
-            print(printable(f"{framework.name}: {note}"))
+        for said in (note, framework.exchange):
+            if said:
+                print(printable(f"{framework.name}: {said}"))
 
 
 def _framework_rows(framework: Framework) -> list[list[str]]:

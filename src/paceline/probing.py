@@ -83,4 +83,6 @@ def joined(ranks: Sequence[Arrays], shares: Sequence[int]) -> Arrays:
             together[name] = np.average(parts, axis=0, weights=shares[: len(parts)])
         elif name == "correct":
             together[name] = np.sum(parts, axis=0)
+        elif name == "agreed":
+            together[name] = np.any(parts, axis=0)  # a rank that is ready must know of the one that is not
     return together

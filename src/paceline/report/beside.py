@@ -10,6 +10,7 @@ from string import ascii_lowercase
 from paceline.metrics import Row
 from paceline.published import Metric, Record, all_benchmarks, definitions
 from paceline.report.columns import number, part, where
+from paceline.report.exchanges import supplied_exchange
 from paceline.report.layouts import Grid
 
 OURS: dict[str, Callable[[Row], float | None]] = {  # by the first word of a definition
@@ -73,6 +74,7 @@ UNLIKE: dict[str, Callable[[Pair], bool]] = {  # published figures are of float3
     "another mode of the framework here": lambda pair: "+" in pair.row.framework,
     "devices slowed down on purpose here": lambda pair: bool(pair.row.slow),
     "one device here in what several devices need": lambda pair: pair.row.wrapped,
+    "the exchange between devices here is Paceline's": lambda pair: bool(supplied_exchange(pair.row)),
     "memory of a process here, of cards there": lambda pair: (
         pair.kind == "memory" and pair.record.device_kind not in pair.row.devices
     ),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from paceline.metrics import Row
 from paceline.report.columns import batch, joined, little_better, where
+from paceline.report.exchanges import supplied_exchange
 from paceline.report.words import few
 
 Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
@@ -100,6 +101,8 @@ def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
         yield "log", f"paceline log {row.failed_run}"
     for said in row.remarks:
         yield "", said
+    if whose := supplied_exchange(row):
+        yield "", whose
     for mark in row.marks if row.status != "skipped" else ():
         yield "" if mark in where(row) else f"is {mark}", MARKS[mark](row)
     if row.update == "independent" and row.device_count > 1 and row.test_accuracy:

@@ -1,9 +1,9 @@
-"""neon: one process, one device, and steps driven layer by layer."""
+"""neon: one process per device, and steps driven layer by layer."""
 
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import neon
 import numpy as np
@@ -13,7 +13,9 @@ from neon.optimizers import GradientDescentMomentum
 from paceline_worker import graph as g
 from paceline_worker.contract import Backend, Batch
 from paceline_worker.frameworks.neon import builder
+from paceline_worker.frameworks.neon.exchange import exchange_of
 from paceline_worker.frameworks.neon.network import Network
+from paceline_worker.frameworks.neon.peers import Meeting, Peers
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
@@ -42,19 +44,22 @@ class FrameworkBackend(Backend):
         self._backend = gen_backend(
             backend=BACKENDS[kind],
             # For dropout; the weights come from outside. On a GPU it would also choose slower, deterministic kernels.
-            rng_seed=job.seed if kind == "cpu" else None,
+            rng_seed=job.seed + place.rank if kind == "cpu" else None,
             datatype=np.float32,
             batch_size=place.local_batch_size,
             device_id=int(index) if kind == "cuda" else 0,
         )
         self._mark = self._backend.init_mark()
+        self._peers = Peers(place.rank, place.size, Meeting.read(os.environ), job.patience_seconds)
+        self._exchange = exchange_of(job)(job, place, self._peers)
 
     def settings(self) -> Dict[str, Any]:
         return {
             "versions": {"neon": neon.__version__, "numpy": np.__version__},
             "threads": int(os.environ["OPENBLAS_NUM_THREADS"]),
             "layout": "CHWN",
-            "exchange": None,
+            "exchange": self._exchange.mechanism,
+            "transport": "TCP" if self._job.exchanges else None,
             "backend": type(self._backend).__name__,
             "devices": list(self._place.devices),
         }
@@ -62,6 +67,7 @@ class FrameworkBackend(Backend):
     def build(self, graph: g.Graph, weights: Weights) -> None:
         self._graph, self._parameters = graph, graph.parameters()
         self._network = Network(self._backend, graph)
+        self._exchange.prepare(self._backend, self._network.steps)
         self._arrays = builder.held(self._network.steps, gradients=False)
         self._gradients = builder.held(self._network.steps, gradients=True)
         self._trained = [name for name, parameter in self._parameters.items() if parameter.kind == "trainable"]
@@ -86,9 +92,15 @@ class FrameworkBackend(Backend):
         self._losses.append(self._differentiate(batch))
         if self._job.count_correct:
             self._correct.append(self._count(batch[1]))
+        self._exchange.step(self._optimize)
+        self._steps += 1
+
+    def _optimize(self) -> None:
+        """In neon's optimisers sums over a batch become means; the batch may be that of all devices."""
+        self._backend.bsz = self._exchange.images
         for optimizer, group in self._optimizers:
             optimizer.optimize([group], epoch=0)
-        self._steps += 1
+        self._backend.bsz = self._place.local_batch_size
 
     def _differentiate(self, batch: Batch) -> Any:
         images, labels = batch
@@ -135,14 +147,16 @@ class FrameworkBackend(Backend):
         return [int(count.get()[0, 0]) for count in correct]
 
     def agree(self, ready: bool) -> bool:
-        return ready
+        return self._peers.all_ready(ready)
 
     def merge_statistics(self) -> None:
-        """There is one device."""
+        if self._exchange.mechanism:
+            merged = self._exchange.averaged(self._own(self._running))
+            self._write({name: self._biased(name, array) for name, array in merged.items()})
 
     def predict(self, batch: Batch) -> Array:
         kept = self._kept()
-        self._write({name: array for name, array in self.read_weights().items() if name in kept})
+        self._write(self._own(self._running))
         self._network.forward(batch[0], training=False)
         self._restore(kept)
         return self._network.values[self._graph.prediction].get().T
@@ -161,10 +175,11 @@ class FrameworkBackend(Backend):
     def gradients(self, batch: Batch) -> Weights:
         kept = self._kept()
         self._differentiate(batch)
+        self._exchange.add_up_gradients()
         self._restore(kept)
-        size = self._place.local_batch_size  # neon's sums become means in its optimiser only
+        images = self._exchange.images  # neon's sums become means in its optimiser only
         return {
-            name: builder.to_neutral(self._parameters[name], self._gradients[name].get() / size)
+            name: builder.to_neutral(self._parameters[name], self._gradients[name].get() / images)
             for name in self._trained
         }
 
@@ -177,17 +192,29 @@ class FrameworkBackend(Backend):
             self._arrays[name].set(array)
 
     def read_weights(self) -> Weights:
-        return {name: self._read(name, parameter) for name, parameter in self._parameters.items()}
+        return {**self._own(self._parameters), **self._exchange.averaged(self._own(self._running))}
 
-    def _read(self, name: str, parameter: g.Parameter) -> Array:
-        """The running variance is unbiased where the graph wants it so; neon's is not."""
-        array = builder.to_neutral(parameter, self._arrays[name].get())
+    def _own(self, names: Iterable[str]) -> Weights:
+        """This device's, with the running variance unbiased where the graph wants it so; neon's is not."""
+        return {name: self._unbiased(name) for name in names}
+
+    def _unbiased(self, name: str) -> Array:
+        array = builder.to_neutral(self._parameters[name], self._arrays[name].get())
+        first, factor = self._correction(name)
+        return array if factor == 1 else first + factor * (array - first)
+
+    def _biased(self, name: str, array: Array) -> Array:
+        """The other way round."""
+        first, factor = self._correction(name)
+        return array if factor == 1 else first + (array - first) / factor
+
+    def _correction(self, name: str) -> Tuple[Array, float]:
+        """What is left of the first running variance, and the factor that makes all that came to it unbiased."""
         layer = self._graph.nodes[name.rpartition(".")[0]]
-        if parameter.role != "variance" or not layer.op.unbiased_running_variance:
-            return array
+        if self._parameters[name].role != "variance" or not layer.op.unbiased_running_variance:
+            return 0.0, 1.0
         count = self._place.local_batch_size * int(np.prod(layer.shape[:-1]))
-        start = self._first[name] * layer.op.decay**self._steps
-        return start + count / (count - 1) * (array - start)
+        return self._first[name] * layer.op.decay**self._steps, count / (count - 1)
 
     def write_weights(self, weights: Weights) -> None:
         self._write(weights)
@@ -204,3 +231,4 @@ class FrameworkBackend(Backend):
 
     def close(self) -> None:
         self.synchronize()
+        self._peers.close()

@@ -242,6 +242,26 @@ def held(steps: List[Step], *, gradients: bool) -> Dict[str, Tensor]:
     }
 
 
+ALIGNED = 32  # numbers, which are 128 bytes: kernels are made for tensors that begin there
+
+
+def laid_out(backend: Any, steps: List[Step], *, gradients: bool) -> Tensor:
+    """One long tensor, of which the gradients of all layers are parts from now on, or the weights that have one."""
+    places = [
+        (step.layer, attributes[gradients])
+        for step in steps
+        for attributes in HELD.get(type(step.layer), {}).values()
+        if attributes[True]
+    ]
+    rooms = [-(-getattr(*place).size // ALIGNED) * ALIGNED for place in places]
+    long = backend.zeros((sum(rooms), 1))
+    for (layer, attribute), end, room in zip(places, np.cumsum(rooms), rooms):
+        shape, start = getattr(layer, attribute).shape, int(end) - room
+        part = long[start : start + int(np.prod(shape))].reshape(shape)
+        setattr(layer, attribute, part)
+    return long
+
+
 def from_neutral(role: str, array: Array) -> Array:
     """As neon's tensors have it: two dimensions."""
     if role == "conv.kernel":
