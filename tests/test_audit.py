@@ -199,7 +199,7 @@ def test_published_figures_contradict_themselves_where_they_are_marked_and_nowhe
         for benchmark in all_benchmarks().values()
         for each in benchmark.records
         for error in each.errors
-        if error.kind != "wrong network"  # which no arithmetic can see
+        if error.kind not in UNSEEN and not each.row.startswith("28:")  # 8 % off, within the tolerance of its rule
     }
     claimed = {f'{b.name}, "{c.text}"' for b in all_benchmarks().values() for c in b.claims if c.errors}
     found = audit("published").findings
@@ -208,6 +208,7 @@ def test_published_figures_contradict_themselves_where_they_are_marked_and_nowhe
 
 
 WHOLE_TABLES = {"test images counted", "preallocated"}
+UNSEEN = {"wrong network", "wrong heading", "wrong unit", "too many devices", "no sum"}  # no rule looks for these
 
 
 @pytest.mark.parametrize(

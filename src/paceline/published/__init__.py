@@ -162,21 +162,25 @@ def _benchmark(found: dict[str, Any]) -> Benchmark:
 
 
 def _record(benchmark: str, table: dict[str, Any], row: dict[str, Any]) -> Record:
-    """A row has what its table says, unless it says otherwise; its own errors come first."""
+    """A row has what its table says, unless it says otherwise."""
     fields = {**table, **row, "benchmark": benchmark}
-    errors = _errors(row) + _errors(table)
     units = fields.pop("units", {})
     fields.pop("error", None)
+    errors = _errors(row) + _errors(table)  # of two errors of a figure, the row's is the closer one
     metrics = {
         name: _metric(name, printed, units.get(name, ""), errors) for name, printed in fields.pop("metrics", {}).items()
     }
     why = {**table.get("inferred", {}), **row.get("inferred", {})}
-    record = msgspec.structs.replace(msgspec.convert(_plain(fields), Record), errors=errors, metrics=metrics)
-    return msgspec.structs.replace(record, inferred={name: why[name] for name in why if _has(record, name)})
+    record = msgspec.structs.replace(msgspec.convert(_plain(fields), Record), metrics=metrics)
+    return msgspec.structs.replace(
+        record,
+        errors=tuple(error for error in errors if _has(record, error.field)),
+        inferred={name: why[name] for name in why if _has(record, name)},
+    )
 
 
 def _has(record: Record, name: str) -> bool:
-    """What a table infers holds for those of its rows that have such a value."""
+    """What a table says of all its rows holds for those that have such a value."""
     return name in record.metrics or getattr(record, name, None) not in (None, "")
 
 
