@@ -49,7 +49,7 @@ SAID = {  # every sentence of the texts but those that name rows, machines and s
 @pytest.mark.parametrize("name", SAID)
 def test_every_sentence_is_stored(name: str) -> None:
     found = BENCHMARKS[name]
-    texts = dict.fromkeys(each.text for each in (*found.claims, *found.statements))
+    texts = dict.fromkeys([claim.text for claim in found.claims] + [said.text for said in found.statements])
     assert len(texts) == len(SAID[name])
     assert all(text.startswith(start) for text, start in zip(texts, SAID[name], strict=True))
     for each in found.statements:
