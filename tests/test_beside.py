@@ -228,7 +228,7 @@ def test_what_the_text_does_not_print_is_marked_with_its_reason() -> None:
         peak_memory_mib=(2000.0, 2000.0),
     )
     grid = beside_published([keras])
-    shown = {(line[3], line[5]) for line in grid.lines[1:]}
+    shown = {(line[-4], line[-2]) for line in grid.lines[1:]}
     assert ("MiB", "5,048!~") in shown  # no unit is printed, and it is less than that of one card
     assert ("s/epoch", "97.2") in shown
     assert [note for note in grid.notes if note.startswith("~ inferred, not printed by keras-backends: memory: ")]
