@@ -201,3 +201,33 @@ def test_page_has_the_remarks_on_rows() -> None:
     counts = Counter((each.benchmark, each.remark) for each in RECORDS if each.remark)
     expected = [f"| `{name}` | {count} | {remark} |" for (name, remark), count in counts.items()]
     assert rows_below("published.md", "### Remarks on rows") == expected
+
+
+def test_page_has_the_known_errors() -> None:
+    expected = [row for benchmark in BENCHMARKS.values() for row in error_rows(benchmark)]
+    assert rows_below("published.md", "## Known errors") == expected
+
+
+def error_rows(benchmark: Benchmark) -> list[str]:
+    """Those with the same reason share a line."""
+    found: dict[tuple[str, str, object, str], list[Record]] = {}
+    for each in benchmark.records:
+        for error in each.errors:
+            found.setdefault((error.field, error.kind, error.corrected, error.why), []).append(each)
+    return [
+        f"| `{benchmark.name}` | {where(of)} | {kind}: {field} | {why} | {right(corrected)} |"
+        for (field, kind, corrected, why), of in found.items()
+    ]
+
+
+def where(records: list[Record]) -> str:
+    """A row, or the tables that have several of such rows."""
+    in_table = Counter(each.table for each in records)
+    places = [each.table if in_table[each.table] > 1 else f"{each.table}: {each.row}" for each in records]
+    return "; ".join(dict.fromkeys(places)).replace("|", "\\|")
+
+
+def right(corrected: object) -> str:
+    if isinstance(corrected, tuple):
+        return " + ".join(f"{value:g}" for value in corrected)
+    return f"{corrected:g}" if isinstance(corrected, float) else f"{corrected or '–'}"
