@@ -225,3 +225,28 @@ def test_other_forms_have_no_place_for_published_figures(form: str, tmp_path: Pa
 def test_it_fits_the_terminal(width: int) -> None:
     shown = grids.text([beside_published([mxnet(), tensorpack()])], width)
     assert max(map(len, shown.splitlines())) <= width
+
+
+def test_what_the_text_does_not_print_is_marked_with_its_reason() -> None:
+    keras = made_row(
+        workload="cifar10-resnet50-keras",
+        framework="keras-mxnet",
+        devices="2xcuda",
+        device_count=2,
+        batch_size=64,
+        shares=(32, 32),
+        seconds_per_epoch=90.0,
+        peak_memory_mib=(2000.0, 2000.0),
+    )
+    grid = beside_published([keras])
+    shown = {(line[-4], line[-2]) for line in grid.lines[1:]}
+    assert ("MiB", "5,048!~") in shown  # no unit is printed, and it is less than that of one card
+    assert ("s/epoch", "97.2") in shown
+    assert [note for note in grid.notes if note.startswith("~ inferred, not printed by keras-backends: memory: ")]
+    assert [note for note in grid.notes if "inferred, not printed by keras-backends: devices: The text names" in note]
+
+
+def test_reason_of_a_figure_that_is_not_shown_is_left_out() -> None:
+    notes = beside_published([tensorpack()]).notes
+    assert [note for note in notes if "learning rate: The text has no rate; 0.1 is the program's own" in note]
+    assert not [note for note in notes if "memory" in note and note.startswith("~")]

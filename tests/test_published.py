@@ -91,19 +91,37 @@ def test_what_counts_the_same_is_named_and_is_ours() -> None:
         # 50000 / 13.9
         (("mxnet-multi-gpu", "26: 2 | resnet50 | 256x1 (lr=0.05)"), "images_per_second", "contradiction", 3597),
         (("mxnet-multi-gpu", "34: 1* | resnet50 | 512 (lr=0.05)"), "device_count", "wrong device count", 1),
-        # 328 - 138
-        (("neon-vs-mxnet", "MXNet, Titan X + Titan X"), "memory", "misprint", (190, 190)),
+        # 50000 / 4.5 = 11111
+        (("mxnet-multi-gpu", "28: 2 | resnet50 | 128x4=512 (lr=0.2)"), "images_per_second", "contradiction", None),
+        (("keras-backends", "GPU (4)", "Inception_v3, Keras 1.2.2 with MXNet"), "memory", "no sum", None),
+        (
+            ("keras-backends", "GPU (16)", "Inception_v3, Reduce Randomization, MXNet"),
+            "machine",
+            "too many devices",
+            None,
+        ),
         (
             ("keras-backends", "GPU (4)", "Inception_v3, Reduce Randomization, Tensorflow"),
             "workload",
             "wrong network",
             None,
         ),
+        (("keras-backends", "GPU (8)", "Inception_v3, Reduce Randomization, MXNet"), "workload", "wrong network", None),
+        (("neon-vs-mxnet", "MXNet, Titan X, second block"), "framework_there", "wrong heading", "Neon"),
+        (("neon-vs-mxnet", "Neon, GTX 980"), "memory", "wrong unit", "MiB"),
     ],
 )
 def test_error_stands_beside_its_value(of: tuple[str, ...], field: str, kind: str, corrected: object) -> None:
     errors = [error for error in record(*of).errors if error.field.startswith(field)]
     assert [(error.kind, error.corrected) for error in errors] == [(kind, corrected)]
+
+
+def test_of_two_errors_of_a_figure_that_of_its_row_comes_first() -> None:
+    memory = record("neon-vs-mxnet", "MXNet, Titan X + Titan X")
+    assert [error.kind for error in memory.errors] == ["misprint", "wrong unit"]
+    found = memory.metrics["memory.peak_minus_idle"].error
+    assert found is not None
+    assert found.corrected == (190, 190)  # 328 - 138
 
 
 def test_error_of_a_figure_is_found_at_the_figure() -> None:
@@ -113,8 +131,12 @@ def test_error_of_a_figure_is_found_at_the_figure() -> None:
 
 
 def test_command_that_was_pasted_is_corrected() -> None:
-    (error,) = record("neon-vs-mxnet", "Neon, Titan X + Titan X").errors
-    assert error.corrected == "time python cifar10_conv.py -b mgpu -m 2 -e 10 -z 128"
+    (corrected,) = [
+        error.corrected
+        for error in record("neon-vs-mxnet", "Neon, Titan X + Titan X").errors
+        if error.field == "command"
+    ]
+    assert corrected == "time python cifar10_conv.py -b mgpu -m 2 -e 10 -z 128"
 
 
 @pytest.mark.parametrize("benchmark", all_benchmarks().values(), ids=lambda each: each.name)

@@ -38,6 +38,8 @@ class Source(Struct, frozen=True, kw_only=True):
 class Machine(Struct, frozen=True, kw_only=True):
     id: str
     text: str
+    devices: int | None = None  # the GPUs that it has; None where that is not known
+    inferred: dict[str, str] = {}  # why a field holds what its text does not print
 
 
 class Erratum(Struct, frozen=True, kw_only=True):
@@ -53,7 +55,8 @@ class Metric(Struct, frozen=True, kw_only=True):
     """One printed figure."""
 
     definition: str
-    unit: str
+    unit: str  # by its definition
+    printed_unit: str  # as the text has it; empty where it prints none
     value: float  # of all devices together where each has its own
     per_device: tuple[float, ...]  # empty where there is one figure
     printed: tuple[str, ...]  # with the digits that were printed
@@ -83,6 +86,7 @@ class Record(Struct, frozen=True, kw_only=True):
     command: str = ""
     failure: str = ""  # what a crashed run said
     remark: str = ""
+    inferred: dict[str, str] = {}  # fields and metrics that no text prints as they are here, and why they are so
     errors: tuple[Erratum, ...] = ()
     metrics: dict[str, Metric] = {}
 
@@ -92,17 +96,27 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """A ratio that stands in the prose: `better` is so many times as good as `worse`."""
+    """What the prose says about figures: a ratio of two frameworks, or an order of rows."""
 
     text: str
     metric: str
-    better: str
-    worse: str
-    device_count: int
-    factor: float
-    printed: str
+    better: str = ""  # a ratio: `better` is `factor` times as good as `worse`
+    worse: str = ""
+    factor: float | None = None
+    printed: str = ""  # the factor with the digits that were printed
+    device_count: int | None = None  # None where the prose names no number of devices: it speaks of all
+    table: str = ""  # of the rows of an order; empty where their names are enough
+    order: tuple[str, ...] = ()  # rows, best first; such a claim has no factor
     remark: str = ""
     errors: tuple[Erratum, ...] = ()
+
+
+class Statement(Struct, frozen=True, kw_only=True):
+    """A sentence that no rule can check, word for word, and what is known about it."""
+
+    text: str
+    kind: str  # a claim without a number, or a caveat
+    remark: str
 
 
 class Benchmark(Struct, frozen=True, kw_only=True):
@@ -112,6 +126,8 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     machines: dict[str, Machine]
     records: tuple[Record, ...]
     claims: tuple[Claim, ...]
+    statements: tuple[Statement, ...] = ()
+    inferred: dict[str, str] = {}
 
 
 @cache
@@ -140,23 +156,40 @@ def _benchmark(found: dict[str, Any]) -> Benchmark:
         machines={each["id"]: msgspec.convert(each, Machine) for each in found["machine"]},
         records=tuple(_record(found["name"], table, row) for table in found["table"] for row in table["row"]),
         claims=tuple(_claim(each) for each in found.get("claim", ())),
+        statements=msgspec.convert(found.get("statement", []), tuple[Statement, ...]),
+        inferred=found.get("inferred", {}),
     )
 
 
 def _record(benchmark: str, table: dict[str, Any], row: dict[str, Any]) -> Record:
-    """A row has what its table says, unless it says otherwise; errors of both are its own."""
+    """A row has what its table says, unless it says otherwise."""
     fields = {**table, **row, "benchmark": benchmark}
-    errors = _errors(table) + _errors(row)
+    units = fields.pop("units", {})
     fields.pop("error", None)
-    metrics = {name: _metric(name, printed, errors) for name, printed in fields.pop("metrics", {}).items()}
-    return msgspec.structs.replace(msgspec.convert(_plain(fields), Record), errors=errors, metrics=metrics)
+    errors = _errors(row) + _errors(table)  # of two errors of a figure, the row's is the closer one
+    metrics = {
+        name: _metric(name, printed, units.get(name, ""), errors) for name, printed in fields.pop("metrics", {}).items()
+    }
+    why = {**table.get("inferred", {}), **row.get("inferred", {})}
+    record = msgspec.structs.replace(msgspec.convert(_plain(fields), Record), metrics=metrics)
+    return msgspec.structs.replace(
+        record,
+        errors=tuple(error for error in errors if _has(record, error.field)),
+        inferred={name: why[name] for name in why if _has(record, name)},
+    )
 
 
-def _metric(name: str, figures: Any, errors: tuple[Erratum, ...]) -> Metric:
+def _has(record: Record, name: str) -> bool:
+    """What a table says of all its rows holds for those that have such a value."""
+    return name in record.metrics or getattr(record, name, None) not in (None, "")
+
+
+def _metric(name: str, figures: Any, printed_unit: str, errors: tuple[Erratum, ...]) -> Metric:
     each = figures if isinstance(figures, list) else [figures]
     return Metric(
         definition=name,
         unit=definitions()[name].unit,
+        printed_unit=printed_unit,
         value=float(sum(each)),
         per_device=tuple(map(float, each)) if len(each) > 1 else (),
         printed=tuple(map(str, each)),
@@ -166,7 +199,7 @@ def _metric(name: str, figures: Any, errors: tuple[Erratum, ...]) -> Metric:
 
 def _claim(found: dict[str, Any]) -> Claim:
     fields = {key: value for key, value in found.items() if key != "error"}
-    fields = {**fields, "printed": str(found["factor"])}
+    fields = {**fields, "printed": str(found.get("factor", ""))}
     return msgspec.structs.replace(msgspec.convert(_plain(fields), Claim), errors=_errors(found))
 
 

@@ -110,7 +110,7 @@ def beside_published(rows: Sequence[Row]) -> Grid:
     letters = dict(zip(reasons, labels(), strict=False))
     lines = [_line(pair, letters) for pair in pairs]
     notes = [f"({label}) not divided: {reason}" for reason, label in letters.items()]
-    notes += _errors(pairs)
+    notes += _errors(pairs) + _inferred(pairs)
     notes.append("ratio: here / there, on other hardware; `paceline audit published` lists all errors of the tables")
     return Grid("published figures", (HEADINGS, *lines), tuple(notes), turns=False)
 
@@ -122,6 +122,16 @@ def _errors(pairs: Sequence[Pair]) -> list[str]:
         for error in pair.record.errors:
             places.setdefault(error.why, {})[f"{pair.record.table}, {pair.record.row}"] = None
     return [f"! known error of the published table: {'; '.join(named)}: {why}" for why, named in places.items()]
+
+
+def _inferred(pairs: Sequence[Pair]) -> list[str]:
+    """What is shown of a text though it does not print it, by the reason."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for record, metric in ((pair.record, pair.metric) for pair in pairs):
+        for name, why in record.inferred.items():
+            if name not in record.metrics or name == metric.definition:
+                found.setdefault((record.benchmark, why), {})[name.partition(".")[0].replace("_", " ")] = None
+    return [f"~ inferred, not printed by {name}: {', '.join(shown)}: {why}" for (name, why), shown in found.items()]
 
 
 def labels() -> Iterator[str]:
@@ -180,7 +190,7 @@ def _line(pair: Pair, letters: dict[str, str]) -> tuple[str, ...]:
         f"{pair.record.devices}, {pair.record.batch}" + "!" * _is_doubtful(pair.record),
         NAMES[pair.kind],
         show(here),
-        show(pair.there) + "!" * bool(pair.metric.error),
+        show(pair.there) + "!" * bool(pair.metric.error) + "~" * (pair.metric.definition in pair.record.inferred),
         ratio,
     )
 
