@@ -417,7 +417,7 @@ def test_what_a_machine_lacks_of_a_suite_is_skipped(gpus: int) -> None:
 def test_full_suite_is_planned_without_any_gpu(name: str) -> None:
     plan = make_plan(load_suite(known_suites()[name], {}), machine())
     lacking = [skip for skip in plan.skips if skip.cell.device_set.kind == "cuda"]
-    assert {skip.reason for skip in lacking} == {"this machine has no cuda:0"}
+    assert all(skip.reason.startswith("this machine has no cuda:") for skip in lacking)
     assert len(plan.cells) - len(lacking) == sum(cell.device_set.kind == "cpu" for cell in plan.cells)
 
 

@@ -80,6 +80,11 @@ def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
     return _checked({**whole, "parts": [make_suite(matrix, str(path)) for matrix in matrices]}, str(path))
 
 
+def has_small_form(path: Path) -> bool:
+    """Whether the file has other values for --quick."""
+    return "quick" in toml_text.parse(read_text(path, "suite", MOST_BYTES), path)
+
+
 def _parts(tables: Any, path: Path) -> list[dict[str, Any]]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UserError(f"{path}: write [[part]] in two brackets: a suite may have several.")
