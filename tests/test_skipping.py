@@ -46,9 +46,10 @@ def test_nothing_is_said_where_all_runs() -> None:
     assert not said_of_skips(suite("demo", framework=["fake"]), machine(), small_form=False)
 
 
-def test_every_reason_is_named_up_to_three() -> None:
+def test_single_cell_that_cannot_run_is_called_the_only_one() -> None:
     plan = make_plan(
-        read_suite(["cifar10-conv"], {"framework": ["fake"], "precision": ["bfloat16"], "devices": ["2xcpu"]}), machine()
+        read_suite(["cifar10-conv"], {"framework": ["fake"], "precision": ["bfloat16"], "devices": ["2xcpu"]}),
+        machine(),
     )
     said = said_of_skips(plan, machine(), small_form=False)
     assert said == "paceline: nothing to measure, the only cell is skipped: fake has no bfloat16, only float32"

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from paceline import certificates, datasets, environments
-from paceline.display import Progress, cell_name, duration
+from paceline.display import Progress, duration
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, Framework, expand, find
@@ -59,7 +59,7 @@ def suite_files(what: Sequence[str]) -> list[Path]:
     return suites
 
 
-def planned(what: Sequence[str], settings: Mapping[str, Any]) -> Plan:
+def plan_of(what: Sequence[str], settings: Mapping[str, Any]) -> Plan:
     """For this machine, which must have some of the devices that flags ask for."""
     plan = make_plan(read_suite(what, settings), this_machine())
     check_wanted(plan, this_machine(), settings)
@@ -74,16 +74,17 @@ def pending(plan: Plan, store: Store, done: str) -> list[Run]:
 
 def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) -> None:
     machine = this_machine()
-    plan, store = planned(what, settings), Store(folder)
+    plan, store = plan_of(what, settings), Store(folder)
     left = pending(plan, store, "all")
     if machine.quota_cores is not None:
         print(f"{machine.cores_in_words}: devices that want more of them are marked oversubscribed")
     _warn(plan, left, settings)
     skips = {skip.cell: skip.reason for skip in plan.skips}
     runs, todo = (Counter(run.cell for run in some) for some in (plan.runs, left))
+    names = plan.names()
     for cell in plan.cells:
         state = f"skipped: {skips[cell]}" if cell in skips else f"{runs[cell]} runs, {todo[cell]} to do"
-        print(printable(f"{cell_name(cell)}: {state}"))
+        print(printable(f"{names[cell]}: {state}"))
     known = [seconds for run in left if (seconds := store.seconds_of(run)) is not None]
     about = [f"about {duration(sum(known))}"] if known else []
     about += (
@@ -108,7 +109,7 @@ def _warn(plan: Plan, left: Sequence[Run], flags: Mapping[str, Any]) -> None:
 
 def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str, *, wait: bool = False) -> bool:
     """Measure what is missing and print the table; whether any cell failed."""
-    store, plan = Store(folder), planned(what, settings)
+    store, plan = Store(folder), plan_of(what, settings)
     save = partial(store.save_plan, command=shlex.join(["paceline", *sys.argv[1:]]))
     with alone(wait=wait) as measuring:
         plan_id = save(plan, older_runs=done)
@@ -151,7 +152,7 @@ def measure(plan: Plan, store: Store, done: str, measuring: Measuring) -> None:
     if len(todo) < len(plan.runs):
         console.print(f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done already", highlight=False)
     get_missing(plan, partial(console.print, markup=False, highlight=False, soft_wrap=True))
-    with Progress(console, todo, store.seconds_of) as progress:
+    with Progress(console, todo, store.seconds_of, plan.names()) as progress:
         tools = Tools(store, this_machine(), progress, measuring.note_run)
         for run in todo:
             execute(run, tools)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from paceline.bounds import check_flag
 from paceline.cell import Cell
-from paceline.commands import measure, planned
+from paceline.commands import measure, plan_of
 from paceline.devices import cards_of
 from paceline.display import Progress
 from paceline.errors import UserError
@@ -70,7 +70,7 @@ def explain_cell(
 ) -> Explanation:
     """Measure the twins of the one cell that is named, as far as they are not measured yet."""
     _check(settings, rounds)
-    plan, store = planned(what, settings), Store(folder)
+    plan, store = plan_of(what, settings), Store(folder)
     cell = only_cell(plan)
     with alone(wait=wait) as measuring:
         measuring.note_plan(folder)

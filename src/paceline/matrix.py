@@ -90,12 +90,14 @@ def _matrix(suite: Suite, machine: Machine, before: int) -> list[Cell]:
         for workload, data in itertools.product(suite.workload, suite.data)
         for choice in _inputs(suite, known_workload(workload), data)
     ]
-    trainings = (_batches(suite), suite.epochs or (None,), suite.lr or (None,))
-    choices = (inputs, suite.update, suite.precision, *trainings, expand(suite.framework), uses)
+    ways = (_batches(suite), suite.epochs or (None,), suite.lr or (None,))
+    check_cells(math.prod(map(len, ways)))
+    how = list(itertools.product(*ways))
+    choices = (inputs, suite.update, suite.precision, how, expand(suite.framework), uses)
     check_cells(before + math.prod(map(len, choices)))
     return [
         _cell(suite, (data, given, update, precision), training, framework, use)
-        for (workload, data, given), update, precision, *how, framework, use in itertools.product(*choices)
+        for (workload, data, given), update, precision, how, framework, use in itertools.product(*choices)
         for training in (Training(known_workload(workload), *how),)
         if use.has_place_for(training.batch_size(use.devices))
     ]

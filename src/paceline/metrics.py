@@ -223,18 +223,10 @@ def _network(cell: Cell, workload: Workload | None) -> Fields:
         return {"epochs": None, "batch_norm": False, "parameters": None}
     return {
         "epochs": cell.steps * cell.batch_size / workload.images_per_epoch,
-        "whole_epochs": _whole_epochs(cell, workload),
+        "whole_epochs": workload.whole_epochs(cell.steps, cell.batch_size, cell.input),
         "batch_norm": _has_batch_norm(workload),
         "parameters": _parameters(workload),
     }
-
-
-def _whole_epochs(cell: Cell, workload: Workload) -> int | None:
-    """Cells do not know whether a plan told them steps or epochs."""
-    filled_up = cell.steps // workload.steps(1, cell.batch_size, cell.input)
-    going_on = cell.steps * cell.batch_size // workload.images_per_epoch
-    fitting = (n for n in (filled_up, going_on) if n and workload.steps(n, cell.batch_size, cell.input) == cell.steps)
-    return next(fitting, None)
 
 
 def _times(one: Measured) -> Fields:

@@ -19,6 +19,7 @@ from paceline.devices import missing_gpus
 from paceline.frameworks import Framework, find
 from paceline.machine import Machine
 from paceline.matrix import FAKE_SOURCES, cells_of
+from paceline.naming import cell_names
 from paceline.pilots import ROUNDS, pilots
 from paceline.shares import MEASURED, told_shares
 from paceline.suite import Suite
@@ -52,6 +53,10 @@ class Plan:
     cells: tuple[Cell, ...]  # also the skipped ones, in the order of the table
     skips: tuple[Skip, ...]
     runs: tuple[Run, ...]  # in the order of execution; those of no cell come first and serve to divide batches
+
+    def names(self) -> dict[Cell, str]:
+        """No two alike; those that only serve to divide batches do not make the others longer."""
+        return cell_names(run.cell for run in self.runs) | cell_names(self.cells)
 
 
 def make_plan(suite: Suite, machine: Machine) -> Plan:

@@ -25,10 +25,11 @@ def check_shares(text: str, sets: Sequence[DeviceSet]) -> None:
         raise UserError(f"shares {quoted(text)}: write equal, measured, or whole numbers from 1 up such as 2:2:1.")
     if any(_fits(text, devices) for devices in sets):
         return
+    given = shortened(text, QUOTED)
     if all(devices.count == 1 for devices in sets):
-        raise UserError(f"One device has the whole batch, so shares {shortened(text, QUOTED)} need several, such as 2xcpu.")
+        raise UserError(f"One device has the whole batch, so shares {given} need several, such as 2xcpu.")
     others = f"{sets[0].name} has {sets[0].count}" if len(sets) == 1 else f"no device set has so many: {_named(sets)}"
-    raise UserError(f"shares {shortened(text, QUOTED)} are for {text.count(':') + 1} devices, but {others}.")
+    raise UserError(f"shares {given} are for {text.count(':') + 1} devices, but {others}.")
 
 
 def _named(sets: Sequence[DeviceSet]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import compress
 
 from msgspec.structs import replace
 
 from paceline.metrics import Row
+from paceline.report.apart import labels
 from paceline.report.columns import batch, joined, little_better, where
 from paceline.report.words import few
 
@@ -55,16 +55,10 @@ def _noisy_width(row: Row) -> float | None:
 
 
 def _names(rows: list[Row]) -> list[Name]:
-    """Framework and devices; then batch or data source where rows of the same framework and devices differ in that."""
+    """Framework and devices, and what sets rows of the same framework and devices apart."""
     short = [row.framework if row.command else f"{row.framework} {where(row)}" for row in rows]
-    told: dict[str, list[tuple[str, ...]]] = {}
-    for row, name in zip(rows, short, strict=True):
-        told.setdefault(name, []).append((batch(row), row.data))
-    differing = {name: [len(set(values)) > 1 for values in zip(*found, strict=True)] for name, found in told.items()}
-    return [
-        (name, " ".join(compress((batch(row), row.data), differing[name])))
-        for row, name in zip(rows, short, strict=True)
-    ]
+    called = dict(zip(map(id, rows), short, strict=True))
+    return list(zip(short, labels(rows, lambda row: called[id(row)]), strict=True))
 
 
 def _called(some: list[Name], names: list[Name]) -> list[str]:

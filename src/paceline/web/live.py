@@ -9,12 +9,13 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import msgspec
 
 from paceline.bundles.reading import imported_runs
 from paceline.cell import Cell
-from paceline.display import cell_name, duration
+from paceline.display import duration
 from paceline.index_file import INDEX_FILE
 from paceline.letters import printable
 from paceline.measuring_lock import Holder, holder
@@ -23,6 +24,7 @@ from paceline.report.columns import number
 from paceline.shares import MEASURED
 from paceline.store import Store
 from paceline.web.folders import SILENCE_SECONDS, OpenRun, OpenRuns
+from paceline.web.named import names_in
 
 PERIOD_SECONDS = 0.5  # between two looks at the disk, for all who watch together
 LAST_ENDED = 5  # runs that are named
@@ -98,17 +100,22 @@ class Counts:
 
     def last_ended(self) -> tuple[Ended, ...]:
         newest = sorted(self.done, key=lambda run: str(run["id"]), reverse=True)[:LAST_ENDED]
-        return tuple(_ended(run) for run in newest)
+        return tuple(_ended(run, self.names[run["cell"]]) for run in newest)
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Of the plan's cells by their JSON."""
+        return names_in(run["cell"] for run in self.wanted)
+
+    def name_of(self, run: OpenRun) -> str:
+        """As the plan names its cell, if it is one of its cells."""
+        return self.names.get(msgspec.json.encode(run.cell).decode()) or run.name
 
 
-def _ended(run: sqlite3.Row) -> Ended:
+def _ended(run: sqlite3.Row, name: str) -> Ended:
     failed = run["status"] == "failed"
     said = cause_of(run["kind"], run["phase"], run["message"]) if failed else duration(run["seconds"])
-    return Ended(id=run["id"], name=_name(run["cell"]), status=run["status"], said=printable(said))
-
-
-def _name(cell: str) -> str:
-    return printable(cell_name(msgspec.json.decode(cell, type=Cell)))
+    return Ended(id=run["id"], name=name, status=run["status"], said=printable(said))
 
 
 @dataclass
@@ -239,7 +246,7 @@ class Observer:
             failed=counts.failed,
             summary=_summary(state, counts),
             left=duration(max(0.0, left - (_age(run) if run else 0.0))) if left else "",
-            run=_run_now(run) if run else None,
+            run=_run_now(run, counts.name_of(run)) if run else None,
             ended=counts.last_ended(),
             final=not running and (counts.is_complete or plan_id != self._newest),
         )
@@ -254,11 +261,11 @@ def _summary(state: str, counts: Counts) -> str:
     return f"{done}{failed}{more}"
 
 
-def _run_now(run: OpenRun) -> RunNow:
+def _run_now(run: OpenRun, name: str) -> RunNow:
     trained = run.trained
     return RunNow(
         id=run.id,
-        name=run.name,
+        name=name,
         interrupted=not run.is_alive,
         phase=run.phase,
         steps=trained.steps,

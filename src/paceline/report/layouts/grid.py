@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from paceline.metrics import Row
 from paceline.report.columns import NOTHING, number
 
-Key = TypeVar("Key", bound=Hashable)
 Place = tuple[int, int]  # line and column of a table; line 0 has the headings
 Cells = tuple[Row | None, ...]  # None where there is no such cell
 JOINT = "/"  # between the values of several cells in one place
@@ -29,13 +27,6 @@ class Grid:
     def transposed(self) -> Grid:
         turned = {(column, line): cells for (line, column), cells in self.cells.items()}
         return replace(self, lines=tuple(zip(*self.lines, strict=True)), cells=turned)
-
-
-def grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
-    groups: dict[Key, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return groups
 
 
 def speed(row: Row | None) -> str:

@@ -6,9 +6,10 @@ import statistics
 from collections.abc import Sequence
 
 from paceline.metrics import Row
+from paceline.naming import grouped
+from paceline.report.apart import labels, update
 from paceline.report.columns import batch, number, part
-from paceline.report.layouts.apart import told_apart, update
-from paceline.report.layouts.grid import Grid, grouped, scaling_kinds, speed, sureness
+from paceline.report.layouts.grid import Grid, scaling_kinds, speed, sureness
 from paceline.report.remarks import remarks
 
 HEADINGS = ("infra", "model", "batch size", "gpus", "accuracy", "epochs", "s/epoch", "samples/s")
@@ -28,8 +29,8 @@ def _group(row: Row) -> str:
 
 
 def _table(name: str, rows: list[Row], machines: list[str]) -> Grid:
-    labels = told_apart(rows, lambda row: _line(row, machines, "")[:4])
-    lines = [_line(row, machines, label) for row, label in zip(rows, labels, strict=True)]
+    apart = labels(rows, lambda row: _line(row, machines, "")[:4])
+    lines = [_line(row, machines, label) for row, label in zip(rows, apart, strict=True)]
     used = [_infrastructure(row) for row in rows if row.machine]
     notes = [f"infrastructure {index}: {text}" for index, text in enumerate(machines, 1) if text in used]
     notes += [LEGEND, *scaling_kinds(rows), *sureness(rows), *_accuracy_sureness(rows), *remarks(rows)]

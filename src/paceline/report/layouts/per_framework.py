@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from paceline.metrics import Row
+from paceline.naming import grouped
+from paceline.report.apart import labels, update
 from paceline.report.columns import accuracy, batch, number
-from paceline.report.layouts.apart import told_apart, update
-from paceline.report.layouts.grid import Grid, grouped, scaling_kinds, speed, sureness
+from paceline.report.layouts.grid import Grid, scaling_kinds, speed, sureness
 from paceline.report.remarks import remarks
 
 MEASURED: dict[str, Callable[[Row], str]] = {
@@ -37,8 +38,8 @@ def transposed(rows: Sequence[Row]) -> list[Grid]:
 
 
 def _table(name: str, rows: list[Row]) -> Grid:
-    labels = told_apart(rows, _heading)
-    headings = [f"{_heading(row)} {label}".strip() for row, label in zip(rows, labels, strict=True)]
+    apart = labels(rows, _heading)
+    headings = [f"{_heading(row)} {label}".strip() for row, label in zip(rows, apart, strict=True)]
     lines = [(what, *(text(row) for row in rows)) for what, text in MEASURED.items()]
     setup = [f"{what}: {_setting(list(map(text, rows)), headings)}" for what, text in SETUP.items()]
     memory = "memory: peak minus idle, all devices together"
