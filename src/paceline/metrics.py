@@ -25,6 +25,7 @@ from paceline.shares import told_shares
 from paceline.stats import PARTS, Estimate, confidence_of, estimate
 from paceline.statuses import FAILED, NOISY_CELL, NOT_RUN, Runs, status_of
 from paceline.store import Store
+from paceline.text_words import filter_meant
 from paceline.timing.rows import CommandRow, command_row
 from paceline.workloads import all_workloads
 from paceline.workloads.definition import Workload
@@ -143,9 +144,14 @@ def chosen_rows(
         raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
     rows = table_rows(Store(folder), filters, target, everything=everything)
     if not rows:
-        chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
+        chosen = " ".join(f"--{key} {value}{_right_word(key, value)}" for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
     return rows
+
+
+def _right_word(key: str, value: str) -> str:
+    meant = filter_meant(key, value)
+    return f" (here that is {meant})" if meant else ""
 
 
 def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:

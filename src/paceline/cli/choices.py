@@ -82,7 +82,7 @@ class Choices:
         if len(ways) > 1:
             raise UserError(f"Give {' or '.join(f'--{way}' for way in ways)}, not both.")
         if "gpus" in given:
-            given["devices"] = "+".join(f"cuda:{index}" for index in given.pop("gpus").split(","))
+            given["devices"] = _cards(given.pop("gpus"))
         if "scale" in given:
             given["devices"] = _growing_sets(given.pop("scale"))
         return {
@@ -91,12 +91,23 @@ class Choices:
         }
 
 
+def _cards(text: str) -> str:
+    from paceline.text_words import NO_GPUS
+
+    numbers = [number.strip() for number in text.split(",")]
+    if not all(number.isdecimal() for number in numbers):
+        raise UserError(f"--gpus {quoted(text)}: give the numbers of cards from 0 up, such as 0,2. {NO_GPUS}")
+    return "+".join(f"cuda:{number}" for number in numbers)
+
+
 def _growing_sets(text: str) -> str:
     from paceline.machine import this_machine
+    from paceline.text_words import NO_GPUS
 
     counts = text.split(",")
     if not all(count.isdecimal() and int(count) > 0 for count in counts):
-        raise UserError(f"--scale {shortened(text, QUOTED)}: give numbers of devices from 1 up, such as 1,2,4.")
+        none = f" {NO_GPUS}" if "0" in counts else ""
+        raise UserError(f"--scale {shortened(text, QUOTED)}: give numbers of devices from 1 up, such as 1,2,4.{none}")
     kind = "cuda" if this_machine().gpus else "cpu"
     return ",".join(f"{count}x{kind}" for count in counts)
 
