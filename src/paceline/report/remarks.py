@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from paceline.metrics import Row
 from paceline.report.apart import labels
 from paceline.report.columns import batch, joined, little_better, where
+from paceline.report.small_forms import said_of_small_form, without_doubts
 from paceline.report.words import few
 
 Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
@@ -29,7 +30,7 @@ NO_SINGLE_NETWORK = (
 
 def remarks(rows: Iterable[Row], *, memory: bool = True) -> list[str]:
     """About all rows, then about single ones, those of which the same is to be said together."""
-    rows = list(rows)
+    rows = without_doubts(list(rows))
     about: dict[tuple[str, str], list[Name]] = {}
     names = _names(rows)
     for row, name in zip(_alike_if_many_are_noisy(rows), names, strict=True):
@@ -70,7 +71,7 @@ def _called(some: list[Name], names: list[Name]) -> list[str]:
 
 def _about_all(rows: list[Row]) -> Iterator[str]:
     if any(row.quick for row in rows):
-        yield "scaled down for a small machine (--quick): not the sizes that were published"
+        yield said_of_small_form(rows)
     for quota in dict.fromkeys(row.quota_cores for row in rows if row.quota_cores is not None):
         yield f"measured under a CPU quota, which gave all programs of the container together {cores_time(quota)}"
     if proven := list(_verified(rows)):

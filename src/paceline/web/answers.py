@@ -13,6 +13,7 @@ from paceline.metrics import Row
 from paceline.report.apart import labels
 from paceline.report.columns import accuracy, interval, number, where
 from paceline.report.sentences import as_difference, as_factor
+from paceline.report.small_forms import only_runs, said_of_small_form
 from paceline.series import Moment
 from paceline.stats import Estimate, estimate
 from paceline.web.words import shown
@@ -49,7 +50,7 @@ class Question:
 
 def answers(rows: Sequence[Row], times: Times, target: float | None) -> list[Answer]:
     """Of one table; machines are not mixed, and commands are not ranked."""
-    if any(row.command for row in rows):
+    if any(row.command for row in rows) or only_runs(rows):
         return []
     machines: dict[str | None, list[Row]] = {}
     for row in rows:
@@ -68,6 +69,8 @@ def silence(rows: Sequence[Row]) -> str:
     """Why there may be no answers for a table."""
     if any(row.command for row in rows):
         return "commands are not ranked, since nobody knows whether they train the same thing"
+    if only_runs(rows):
+        return said_of_small_form(rows)
     if any(row.repeats for row in rows):
         return "the only cells of this table with a result are simulated, or failed in some of their runs"
     return "no cell of this table has a result"

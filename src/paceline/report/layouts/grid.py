@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from paceline.metrics import Row
 from paceline.report.columns import NOTHING, number
+from paceline.report.small_forms import only_runs
 
 Place = tuple[int, int]  # line and column of a table; line 0 has the headings
 Cells = tuple[Row | None, ...]  # None where there is no such cell
@@ -39,7 +40,7 @@ def sureness(rows: Sequence[Row]) -> list[str]:
     """How sure the numbers are, where there are any: most shapes have no room for an interval at each."""
     what = "real seconds" if any(row.command for row in rows) else "images/s"
     values = [row.judged for row in rows if row.judged]
-    if not values:
+    if not values or only_runs(rows):
         return []
     widths = sorted(value.width for value in values if value.width is not None)
     if not widths:

@@ -11,6 +11,7 @@ from paceline.report.apart import labels, update
 from paceline.report.columns import batch, number, part
 from paceline.report.layouts.grid import Grid, scaling_kinds, speed, sureness
 from paceline.report.remarks import remarks
+from paceline.report.small_forms import only_runs
 
 HEADINGS = ("infra", "model", "batch size", "gpus", "accuracy", "epochs", "s/epoch", "samples/s")
 LEGEND = "accuracy: of validation. gpus: 0 is training on processors. (2-90%): 2 devices, on average 90 % busy"
@@ -40,7 +41,7 @@ def _table(name: str, rows: list[Row], machines: list[str]) -> Grid:
 
 
 def _accuracy_sureness(rows: list[Row]) -> list[str]:
-    found = [row.test_accuracy for row in rows if row.test_accuracy]
+    found = [row.test_accuracy for row in rows if row.test_accuracy and not only_runs(rows)]
     widths = [each.high - each.low for each in found if each.low is not None and each.high is not None]
     return [f"95 % intervals of accuracy are {max(widths):.3f} wide at most"] if widths else []
 
