@@ -130,3 +130,9 @@ def test_filter_of_results_is_answered_likewise(tmp_path: Path) -> None:
     for name, value, meant in (("framework", "keras", KERAS), ("data", "fake:gpu", "fake:device")):
         with pytest.raises(UserError, match=re.escape(f"No results match --{name} {value} (here that is {meant});")):
             chosen_rows(tmp_path, {name: value})
+
+
+def test_value_of_a_list_that_is_no_number_is_named() -> None:
+    with pytest.raises(UserError, match=r"^--lr 'x' is not a number\.$"):
+        Choices(lr="0.1,x").settings()
+    assert Choices(lr="0.1,0.2", epochs="1,2.5").settings() == {"lr": [0.1, 0.2], "epochs": [1.0, 2.5]}

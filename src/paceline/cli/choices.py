@@ -31,7 +31,7 @@ class Choices:
     batch_per_device: str | None = None
     "Images of a step on each device (weak scaling)."
     shares: str | None = None
-    "How the batch is divided: equal, measured (in short runs of each device alone), or such as 2:2:1."
+    "How the batch is divided: equal, measured (each device alone, in short runs), or 2:2:1 where a set has three."
     slow: str | None = None
     "Simulate unlike CPU devices: 1:2.0 makes device 1 take twice as long."
     single: str | None = None
@@ -39,13 +39,13 @@ class Choices:
     steps: str | None = None
     "Measured steps of a run."
     epochs: str | None = None
-    "Measured length as passes over the data set."
+    "Measured length as passes over the data set; 10,100 makes two cells."
     warmup: str | None = None
     "Steps before the clock starts, at least."
     evaluate: str | None = None
     "When to evaluate on all test images of real data: epoch, end or never; default: epoch with --epochs."
     lr: str | None = None
-    "Learning rate instead of the workload's."
+    "Learning rate instead of the workload's; 0.05,0.4 makes two cells."
     lr_rule: str | None = None
     "How the rate follows the batch, from the workload's own batch on: none, linear or sqrt."
     seed: str | None = None
@@ -113,12 +113,15 @@ def _growing_sets(text: str) -> str:
 
 
 def _parse(key: str, text: str, kind: Any, several: bool) -> Any:
-    """Numbers where the suite wants numbers; what is none stays text and is refused with its name."""
+    """Numbers where the suite wants numbers."""
     convert = float if "float" in str(kind) else int if "int" in str(kind) else str
-    try:
-        values = [convert(part) for part in (text.split(",") if several else [text])]
-    except ValueError:
-        raise UserError(
-            f"--{key.replace('_', '-')} {quoted(text)} is not a {'whole ' * (convert is int)}number."
-        ) from None
+    values = [_value(key, part, convert) for part in (text.split(",") if several else [text])]
     return values if several else values[0]
+
+
+def _value(key: str, text: str, convert: type) -> Any:
+    try:
+        return convert(text)
+    except ValueError:
+        whole = "whole " if convert is int else ""
+        raise UserError(f"--{key.replace('_', '-')} {quoted(text)} is not a {whole}number.") from None
