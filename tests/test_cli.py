@@ -124,7 +124,7 @@ def test_plan_shows_cells_skips_and_time(paceline: CommandLine) -> None:
     command = ("cifar10-conv", *SHORT, "--framework", "fake", "--precision", "float32,bfloat16")
     assert paceline("run", *command, "--repeats", "2").returncode == 0
     shown = paceline("plan", *command, "--repeats", "4").stdout.splitlines()
-    assert shown[0] == "cifar10-conv fake 1xcpu fake:device batch 128 float32: 4 runs, 2 to do"
+    assert shown[0] == "cifar10-conv fake 1xcpu fake:device batch 128, float32: 4 runs, 2 to do"
     assert shown[1].endswith("skipped: fake has no bfloat16, only float32")
     assert shown[2].startswith("2 cells, 2 runs to do, about ")
 

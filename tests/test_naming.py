@@ -62,7 +62,7 @@ def test_full_suites_need_what_differs() -> None:
 )
 def test_names_say_what_differs_and_nothing_else(choices: dict[str, Any], expected: list[str]) -> None:
     base = "cifar10-conv fake 1xcpu fake:device batch 128"
-    assert names(**choices) == [f"{base} {label}".strip() for label in expected]
+    assert names(**choices) == [f"{base}, {label}" if label else base for label in expected]
 
 
 def test_cells_that_differ_in_what_no_word_says_are_numbered() -> None:
@@ -98,7 +98,7 @@ def test_progress_calls_cells_as_the_plan_does() -> None:
             progress.begin(run)
             progress.end(run, "an-id", Outcome(status="ok", phase="end", seconds=2.0))
     for rate in ("0.05", "0.4"):
-        assert f"cifar10-conv fake 1xcpu fake:device batch 128 lr={rate}: 2 s" in shown.getvalue()
+        assert f"cifar10-conv fake 1xcpu fake:device batch 128, lr={rate}: 2 s" in shown.getvalue()
 
 
 SPEEDS = {"images_per_second_of_runs": (100.0, 101.0, 102.0)}
@@ -142,6 +142,6 @@ def test_plan_and_table_of_a_real_run_tell_the_rates_apart(paceline: CommandLine
     assert [line.split(": ")[0].split()[-1] for line in told.stdout.splitlines()[:2]] == ["lr=0.05", "lr=0.4"]
     ended = paceline("run", *flags)
     assert ended.returncode == 0, ended.stderr
-    assert "batch 8 lr=0.05: " in ended.stderr
+    assert "batch 8, lr=0.05: " in ended.stderr
     assert "lr=0.05" in ended.stdout
     assert [row["learning_rate"] for row in paceline.rows()] == [0.05, 0.4]

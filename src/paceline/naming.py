@@ -50,7 +50,11 @@ def cell_names(cells: Iterable[Cell]) -> dict[Cell, str]:
     """Of the cells of a plan or a list, each with what sets it apart from the others."""
     kept = list(dict.fromkeys(cells))
     labels = distinctions(kept, cell_name, SETTINGS)
-    return {cell: f"{cell_name(cell)} {label}".strip() for cell, label in zip(kept, labels, strict=True)}
+    return {cell: f"{cell_name(cell)}{_added(label)}" for cell, label in zip(kept, labels, strict=True)}
+
+
+def _added(label: str) -> str:
+    return f"{' ' if label.startswith('(') else ', '}{label}" if label else ""
 
 
 def length_in_words(steps: int, whole_epochs: int | None) -> str:

@@ -27,10 +27,12 @@ def said_of_skips(plan: Plan, machine: Machine, *, small_form: bool) -> str:
     if len(plan.skips) < len(plan.cells):
         return f"paceline: cells that need GPUs are skipped{advice}" if advice else ""
     cells = "the only cell is" if len(plan.cells) == 1 else f"all {len(plan.cells)} cells are"
-    return f"paceline: nothing to measure, {cells} skipped: {_reasons(plan)}{advice}"
+    return f"paceline: nothing to measure, {cells} skipped: {_reasons(plan, machine)}{advice}"
 
 
-def _reasons(plan: Plan) -> str:
-    reasons = list(dict.fromkeys(skip.reason for skip in plan.skips))
+def _reasons(plan: Plan, machine: Machine) -> str:
+    """One for all cards where there is none."""
+    without = set() if machine.gpus else {skip for skip in plan.skips if missing_gpus(skip.cell.device_set, machine)}
+    reasons = list(dict.fromkeys("this machine has no GPU" if skip in without else skip.reason for skip in plan.skips))
     more = [f"and {len(reasons) - MOST_REASONS} more reasons"] if len(reasons) > MOST_REASONS else []
     return "; ".join([*(shortened(reason, 200) for reason in reasons[:MOST_REASONS]), *more])
