@@ -7,9 +7,8 @@ import sqlite3
 import statistics
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import msgspec
 
@@ -20,6 +19,7 @@ from paceline.index_file import INDEX_FILE
 from paceline.letters import printable
 from paceline.measuring_lock import Holder, holder
 from paceline.outcome import cause_of
+from paceline.records import cell_id
 from paceline.report.columns import number
 from paceline.shares import MEASURED
 from paceline.store import Store
@@ -38,6 +38,7 @@ JOIN plan_cell ON plan_cell.plan_id = plan_result.plan_id AND plan_cell.position
 LEFT JOIN run ON run.id = plan_result.run_id
 WHERE plan_result.plan_id = ?
 """
+CELLS_OF = "SELECT cell FROM plan_cell WHERE plan_id = ? ORDER BY position"
 RUNS_OF = "SELECT run.id FROM plan_run JOIN run ON run.key = plan_run.key WHERE plan_run.plan_id = ?"
 
 
@@ -81,6 +82,7 @@ class Counts:
 
     wanted: Sequence[sqlite3.Row]
     done: Sequence[sqlite3.Row]
+    names: Mapping[str, str]  # of all its cells, by their JSON
 
     @property
     def is_complete(self) -> bool:
@@ -102,14 +104,9 @@ class Counts:
         newest = sorted(self.done, key=lambda run: str(run["id"]), reverse=True)[:LAST_ENDED]
         return tuple(_ended(run, self.names[run["cell"]]) for run in newest)
 
-    @cached_property
-    def names(self) -> dict[str, str]:
-        """Of the plan's cells by their JSON."""
-        return names_in(run["cell"] for run in self.wanted)
-
     def name_of(self, run: OpenRun) -> str:
         """As the plan names its cell, if it is one of its cells."""
-        return self.names.get(msgspec.json.encode(run.cell).decode()) or run.name
+        return self.names.get(cell_id(run.cell)) or run.name
 
 
 def _ended(run: sqlite3.Row, name: str) -> Ended:
@@ -199,7 +196,7 @@ class Observer:
         if rows and rows[0]["id"]:
             return str(rows[0]["id"])
         last = self._newest_before(run.id)
-        cells = self.store.query("SELECT cell FROM plan_cell WHERE plan_id = ?", last)
+        cells = self.store.query(CELLS_OF, last)
         planned = [msgspec.json.decode(row["cell"], type=Cell) for row in cells]
         return last if any(cell.shares == MEASURED or (cell.command and run.cell.command) for cell in planned) else None
 
@@ -208,7 +205,8 @@ class Observer:
             if not self.store.query("SELECT 1 FROM plan WHERE id = ?", plan_id):
                 return None
             wanted = self.store.query(WANTED, plan_id)
-            self._counts[plan_id] = Counts(wanted, [run for run in wanted if run["id"]])
+            cells = (row["cell"] for row in self.store.query(CELLS_OF, plan_id))
+            self._counts[plan_id] = Counts(wanted, [run for run in wanted if run["id"]], names_in(cells))
         return self._counts[plan_id]
 
     def _is_running(self, plan_id: str) -> bool:
