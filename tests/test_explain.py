@@ -219,7 +219,10 @@ def test_markdown_has_a_line_for_each_part_and_the_sum() -> None:
             ["--framework", "keras-jax", "--devices", "2xcpu"],
             "cannot be measured: keras-jax trains on at most 1 device.",
         ),
-        (["--framework", "fake", "--devices", "2xcpu", "--rounds", "1"], "--rounds 1 are too few: give at least 2"),
+        (
+            ["--framework", "fake", "--devices", "2xcpu", "--rounds", "1"],
+            "--rounds is a whole number from 2 to 1,000",
+        ),
         (["--framework", "fake", "--devices", "2xcpu", "--repeats", "3"], "use --rounds instead of --repeats."),
     ],
 )

@@ -54,6 +54,11 @@ def test_one_line_stands_for_all_that_such_runs_cannot_show(repeats: int, line: 
     assert "Findings" not in shown
 
 
+def test_many_noisy_cells_have_no_line_of_their_own_either() -> None:
+    rows = [small(2, framework=name) for name in ("torch", "jax", "mxnet", "tensorflow", "neon")]
+    assert remarks(rows) == [TWO]
+
+
 @pytest.mark.parametrize("rows", [table(3), [msgspec.structs.replace(row, quick=False) for row in table(2)]])
 def test_more_runs_and_full_forms_are_judged_as_before(rows: list[Row]) -> None:
     said = " ".join(remarks(rows))

@@ -27,13 +27,6 @@ def without_doubts(rows: list[Row]) -> list[Row]:
     """Without what would be true of any cell that ran so short and so seldom."""
     if not only_runs(rows):
         return rows
-    return [
-        replace(
-            row,
-            reason=None if row.status == "noisy" else row.reason,
-            above_chance=None,
-            train_accuracy=None,
-            test_accuracy=None,
-        )
-        for row in rows
-    ]
+    trained = {"above_chance": None, "train_accuracy": None, "test_accuracy": None}
+    noise = {"status": "ok", "reason": None}
+    return [replace(row, **trained, **(noise if row.status == "noisy" else {})) for row in rows]
