@@ -66,7 +66,7 @@ def test_a_single_run_is_a_rival_unless_it_lies_beyond_the_interval_of_the_best(
 def test_rows_of_one_name_are_told_apart_by_what_they_differ_in() -> None:
     near = made_row(learning_rate=0.5, images_per_second_of_runs=(98.0, 99.5, 101.0, 99.5))
     answer = _answer("Fastest", made_row(learning_rate=0.1, **SURE), near)
-    assert (answer.who, answer.sure) == ("torch lr 0.1 or torch lr 0.5 on 1xcpu", "cannot tell")
+    assert (answer.who, answer.sure) == ("torch lr=0.1 or torch lr=0.5 on 1xcpu", "cannot tell")
     seeds = [made_row(seed=seed, **SURE) for seed in (1, 9)]
     assert _answer("Fastest", *seeds).who == "torch seed 1 or torch seed 9 on 1xcpu"
 
@@ -75,7 +75,7 @@ def test_equals_of_another_learning_rate_do_not_make_the_best_unsure() -> None:
     equals = [made_row(framework=name, learning_rate=0.5, **SLOW) for name in ("torch", "jax")]
     slow = made_row(framework="jax", learning_rate=0.1, **SLOW)
     answer = _answer("Fastest", made_row(learning_rate=0.1, **SURE), slow, *equals)
-    assert (answer.who, answer.sure) == ("torch lr 0.1 on 1xcpu", "clear")
+    assert (answer.who, answer.sure) == ("torch lr=0.1 on 1xcpu", "clear")
 
 
 def test_what_was_measured_at_another_time_makes_unsure() -> None:

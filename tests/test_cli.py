@@ -32,7 +32,7 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
         (["cifar10-conv", "--framework", "torch+xla"], "Unknown mode of torch 'xla'. Known: compile."),
         (
             ["cifar10-conv", "--devices", "2xgpu"],
-            "Unknown devices '2xgpu'; write 2xcpu, 1xcuda, cuda:0 or cuda:0+cuda:2",
+            "Unknown devices '2xgpu': here that is 2xcuda.",
         ),
         (
             ["cifar10-conv", "--gpus", "98,99"],
@@ -124,7 +124,7 @@ def test_plan_shows_cells_skips_and_time(paceline: CommandLine) -> None:
     command = ("cifar10-conv", *SHORT, "--framework", "fake", "--precision", "float32,bfloat16")
     assert paceline("run", *command, "--repeats", "2").returncode == 0
     shown = paceline("plan", *command, "--repeats", "4").stdout.splitlines()
-    assert shown[0] == "cifar10-conv fake 1xcpu fake:device batch 128: 4 runs, 2 to do"
+    assert shown[0] == "cifar10-conv fake 1xcpu fake:device batch 128, float32: 4 runs, 2 to do"
     assert shown[1].endswith("skipped: fake has no bfloat16, only float32")
     assert shown[2].startswith("2 cells, 2 runs to do, about ")
 

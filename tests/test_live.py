@@ -128,6 +128,17 @@ def test_time_left_is_that_of_earlier_runs_of_the_cell(store: Store) -> None:
     ]
 
 
+def test_cells_that_differ_in_their_rate_are_called_by_it(store: Store) -> None:
+    low, high = (cell(learning_rate=rate) for rate in (0.05, 0.4))
+    save_plan(store, {low: ["one"], high: ["two"]})
+    save_run(store, record("20250101-000001-aaaaaa", "one", low), [trained(10, 1.0)])
+    begin_run(store, record(LATER, "two", high), [[entered("train")]])
+    now, plan = seen(store), store.query("SELECT id FROM plan")[0]["id"]
+    assert now.run
+    assert [now.ended[0].name.split(", ")[1], now.run.name.split(", ")[1]] == ["lr=0.05", "lr=0.4"]
+    assert [line.name.split(", ")[1] for line in listing.cells(store, plan)] == ["lr=0.05", "lr=0.4"]
+
+
 @pytest.mark.parametrize(
     ("older_runs", "done", "cell_status"), [("all", 2, "failed"), ("ok", 1, "not run"), ("none", 0, "not run")]
 )

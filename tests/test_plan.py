@@ -97,6 +97,24 @@ def test_batch_in_all_stays_and_batch_per_device_grows() -> None:
     assert [(cell.batch_size, cell.scaling) for cell in weak] == [(64, "weak"), (256, "weak")]
 
 
+def test_rates_and_epochs_span_the_matrix_too() -> None:
+    plan = planned(lr=[0.05, 0.4], epochs=[1, 2.5], batch_size=100, warmup=0, framework=["torch", "fake"])
+    assert [(cell.steps, cell.learning_rate, cell.framework) for cell in plan.cells] == [
+        (500, 0.05, "torch"),
+        (500, 0.05, "fake"),
+        (500, 0.4, "torch"),
+        (500, 0.4, "fake"),
+        (1250, 0.05, "torch"),
+        (1250, 0.05, "fake"),
+        (1250, 0.4, "torch"),
+        (1250, 0.4, "fake"),
+    ]
+
+
+def test_one_rate_of_a_list_has_the_keys_that_it_has_alone() -> None:
+    assert keys(lr=[0.05, 0.4], epochs=[1, 2]) > keys(lr=0.4, epochs=1)
+
+
 def test_workload_gives_what_the_suite_leaves_open() -> None:
     cell = only_cell(workload="cifar10-resnet20")
     assert (cell.batch_size, cell.scaling, cell.learning_rate, cell.steps) == (128, "strong", 0.05, 100)

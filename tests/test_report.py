@@ -235,7 +235,7 @@ def test_rows_of_one_name_are_told_apart_by_what_differs() -> None:
     assert remarks([noisy(data="fake:device"), noisy(data="fake:host"), made(data="fake:python")]) == [
         "torch 1xcpu fake:device, torch 1xcpu fake:host are noisy: 95 % interval too wide"
     ]
-    assert remarks([noisy(), made(batch_size=64, shares=(64,))])[0].startswith("torch 1xcpu 128 (lr=0.01) is noisy")
+    assert remarks([noisy(), made(batch_size=64, shares=(64,))])[0].startswith("torch 1xcpu batch 128 is noisy")
 
 
 def test_many_noisy_rows_have_one_remark() -> None:

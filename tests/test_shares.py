@@ -24,7 +24,7 @@ from paceline.plan import another_round, make_job, make_plan, run_key
 from paceline.runner import Tools, measured_shares
 from paceline.shares import divide
 from paceline.store import Store
-from paceline.suite import make_suite
+from paceline.suite import load_suite, make_suite
 from tests.command_line import CommandLine, send, wait_until
 from tests.made_machines import machine
 from tests.made_runs import record, save_run, trained
@@ -65,10 +65,64 @@ def test_one_device_has_the_whole_batch_whatever_the_shares() -> None:
     assert [make_job(run).shares for run in plan.runs if run.repeat == 0 and run.cell.devices == "1xcpu"] == [(64,)]
 
 
+def shares_of(**choices: Any) -> list[tuple[str, str]]:
+    return [(cell.devices, cell.shares) for cell in planned(**choices).cells]
+
+
+THREE_SETS = ["3xcpu", "2xcpu", "1xcpu"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        (["43:43:42"], [("3xcpu", "43:43:42"), ("2xcpu", "equal"), ("1xcpu", "equal")]),
+        (["43:43:42", "equal"], [("3xcpu", "43:43:42"), ("2xcpu", "equal"), ("1xcpu", "equal")]),
+        (["43:43:42", "3:1"], [("3xcpu", "43:43:42"), ("2xcpu", "3:1"), ("1xcpu", "equal")]),
+        (
+            ["43:43:42", "equal", "3:1"],
+            [("3xcpu", "43:43:42"), ("2xcpu", "equal"), ("2xcpu", "3:1"), ("1xcpu", "equal")],
+        ),
+        (
+            ["43:43:42", "measured"],
+            [("3xcpu", "43:43:42"), ("3xcpu", "measured"), ("2xcpu", "measured"), ("1xcpu", "equal")],
+        ),
+    ],
+)
+def test_each_set_takes_the_shares_that_fit_it(shares: list[str], expected: list[tuple[str, str]]) -> None:
+    """128 images have no three equal parts, so fixed ones stand in their place."""
+    assert shares_of(devices=THREE_SETS, shares=shares, batch_size=128) == expected
+
+
+def test_equal_shares_are_a_cell_of_their_own_where_the_batch_has_equal_parts() -> None:
+    assert shares_of(devices="3xcpu", shares=["2:2:1", "equal"], batch_size=[128, 129]) == [
+        ("3xcpu", "2:2:1"),
+        ("3xcpu", "2:2:1"),
+        ("3xcpu", "equal"),
+    ]
+
+
+def test_equal_parts_that_a_batch_has_not_are_refused_where_nothing_else_is_said() -> None:
+    with pytest.raises(UserError, match="A batch of 128 cannot be split over 3 devices"):
+        planned(devices=THREE_SETS, shares="64:64", batch_size=128)
+
+
+def test_shares_of_one_part_of_a_suite_need_not_fit_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "two.toml"
+    parts = "[[part]]\ndevices = '3xcpu'\n[[part]]\ndevices = ['2xcpu', '1xcpu']\n"
+    path.write_text(f"workload = 'cifar10-conv'\nframework = 'fake'\n{parts}", encoding="utf-8")
+    plan = make_plan(load_suite(path, {"shares": ["43:43:42"]}), machine())
+    assert [cell.shares for cell in plan.cells] == ["43:43:42", "equal", "equal"]
+    with pytest.raises(UserError, match="shares 1:1:1:1 are for 4 devices, but no device set has so many: 3xcpu, 2xcp"):
+        make_plan(load_suite(path, {"shares": ["1:1:1:1"]}), machine())
+    assert len(make_plan(load_suite(path, {"shares": ["2:1"], "devices": ["1xcpu"]}), machine()).cells) == 1
+
+
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
         ({"shares": "2:2:1"}, "are for 3 devices, but 2xcpu has 2"),
+        ({"shares": "2:2:1", "devices": ["1xcpu", "2xcpu"]}, "are for 3 devices, but no device set has so many: 1xcpu"),
+        ({"shares": "2:1", "devices": "1xcpu"}, "One device has the whole batch, so shares 2:1 need several"),
         ({"shares": "1:0"}, "whole numbers from 1 up such as 2:2:1"),
         ({"shares": "half"}, "write equal, measured, or whole numbers"),
         ({"shares": "1000:1", "batch_size": 64}, "a device would get no image"),

@@ -52,7 +52,7 @@ def test_suite_without_further_keys_has_the_documented_defaults(suite_file: Writ
         batch_size=(),
         batch_per_device=(),
         steps=None,
-        epochs=None,
+        epochs=(),
         warmup=10,
         evaluate=None,
         lr_rule="none",
@@ -60,7 +60,7 @@ def test_suite_without_further_keys_has_the_documented_defaults(suite_file: Writ
         parameter_device="cpu",
         interval_target=None,
         budget=600.0,
-        lr=None,
+        lr=(),
         seed=1,
         cores_per_device=None,
         repeats=5,
@@ -102,7 +102,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         data=("fake:host", "fake:python"),
         precision=("bfloat16",),
         batch_per_device=(64, 128),
-        epochs=0.5,
+        epochs=(0.5,),
         warmup=3,
         evaluate="end",
         lr_rule="sqrt",
@@ -110,7 +110,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         parameter_device="device",
         interval_target=0.03,
         budget=60.0,
-        lr=0.2,
+        lr=(0.2,),
         seed=5,
         cores_per_device=2,
         repeats=6,
@@ -152,9 +152,9 @@ def test_unknown_key_is_refused_with_the_closest_known(suite_file: WriteSuite, l
         ('steps = "many"', "steps"),
         ("steps = true", "steps"),
         ("steps = 10.5", "steps"),
-        ('epochs = "1"', "epochs"),
+        ('epochs = "1"', "epochs[0]"),
         ("warmup = [1]", "warmup"),
-        ('lr = "high"', "lr"),
+        ('lr = "high"', "lr[0]"),
         ('seed = "1"', "seed"),
         ("name = 1", "name"),
         ("framework = 1", "framework[0]"),
@@ -208,7 +208,7 @@ def test_number_beyond_its_limit_is_refused(settings: dict[str, Any], message: s
     ("key", "value", "taken"),
     [
         ("steps", 1, 1),
-        ("epochs", 0.01, 0.01),
+        ("epochs", 0.01, (0.01,)),
         ("warmup", 0, 0),
         ("seed", 0, 0),
         ("seed", 2**32 - 1, 2**32 - 1),
@@ -266,14 +266,14 @@ def test_one_way_to_give_the_batch_replaces_the_other(
 @pytest.mark.parametrize(
     ("line", "flags", "length"),
     [
-        ("epochs = 2", {"steps": 30}, (30, None)),
-        ("steps = 30", {"epochs": 2.0}, (None, 2.0)),
-        ("steps = 30", {"steps": 40}, (40, None)),
-        ("epochs = 2", {"seed": 9}, (None, 2.0)),
+        ("epochs = 2", {"steps": 30}, (30, ())),
+        ("steps = 30", {"epochs": 2.0}, (None, (2.0,))),
+        ("steps = 30", {"steps": 40}, (40, ())),
+        ("epochs = 2", {"seed": 9}, (None, (2.0,))),
     ],
 )
 def test_one_way_to_give_the_length_replaces_the_other(
-    suite_file: WriteSuite, line: str, flags: dict[str, Any], length: tuple[int | None, float | None]
+    suite_file: WriteSuite, line: str, flags: dict[str, Any], length: tuple[int | None, tuple[float, ...]]
 ) -> None:
     suite = load_suite(suite_file(line), flags)
     assert (suite.steps, suite.epochs) == length
@@ -413,9 +413,22 @@ def test_what_a_machine_lacks_of_a_suite_is_skipped(gpus: int) -> None:
     assert all(run.cell.device_set.count <= gpus for run in plan.runs)
 
 
-def test_suite_of_which_a_machine_can_do_nothing_is_refused() -> None:
-    with pytest.raises(UserError, match="this machine has no GPU"):
-        make_plan(load_suite(known_suites()["keras-backends"], {}), machine())
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_full_suite_is_planned_without_any_gpu(name: str) -> None:
+    plan = make_plan(load_suite(known_suites()[name], {}), machine())
+    lacking = [skip for skip in plan.skips if skip.cell.device_set.kind == "cuda"]
+    assert all(skip.reason.startswith("this machine has no cuda:") for skip in lacking)
+    assert len(plan.cells) - len(lacking) == sum(cell.device_set.kind == "cpu" for cell in plan.cells)
+
+
+def test_part_may_have_a_seed_of_its_own(suite_file: WriteSuite) -> None:
+    text = "framework='fake'\nseed=3\n[[part]]\ndevices='1xcpu'\n[[part]]\ndevices='1xcpu'\nseed=1337\n"
+    quick = "[quick]\nsteps=20\n[[quick.part]]\nseed=7\n[[quick.part]]\n"
+    path = suite_file(text + quick)
+    assert [cell.seed for cell in cells_of(load_suite(path, {}), machine())] == [3, 1337]
+    assert [cell.seed for cell in cells_of(load_suite(path, {"quick": True}), machine())] == [7, 3]
+    assert [cell.seed for cell in cells_of(load_suite(path, {"seed": 9}), machine())] == [9, 9]
+    assert load_suite(path, {}).seed == 3  # orders the runs
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from paceline import certificates, datasets, environments
-from paceline.display import Progress, cell_name, duration
+from paceline.display import Progress, duration
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.frameworks import Contestant, Framework, expand, find
@@ -33,8 +33,9 @@ from paceline.report.grids import in_layout
 from paceline.report.verdicts import FORMATS as VERDICT_FORMATS
 from paceline.rounds import further_rounds
 from paceline.runner import Tools, execute
+from paceline.skipping import check_wanted, said_of_skips
 from paceline.store import Store
-from paceline.suite import Suite, known_suites, load_suite, make_suite
+from paceline.suite import Suite, has_small_form, known_suites, load_suite, make_suite
 from paceline.timing import measuring as timing
 from paceline.verify import Verdict, make_trial, verify
 from paceline.worker import LOG_FILE
@@ -42,15 +43,27 @@ from paceline.worker import LOG_FILE
 
 def read_suite(what: Sequence[str], settings: Mapping[str, Any]) -> Suite:
     """A suite by its name or file, or workloads, with the flags on top."""
+    if suites := suite_files(what):
+        return load_suite(suites[0], settings)
+    if "quick" in settings:
+        raise UserError(f"--quick is for suites: {', '.join(known_suites())}.")
+    return make_suite({"workload": [part for name in what for part in name.split(",")], **settings}, "the command line")
+
+
+def suite_files(what: Sequence[str]) -> list[Path]:
+    """The one that is named, if it is no workload."""
     named = known_suites()
     suites = [named.get(name, Path(name)) for name in what if name in named or name.endswith(".toml")]
     if suites and len(what) > 1:
         raise UserError(f"Give workloads or one suite, not both: {' '.join(what)}.")
-    if suites:
-        return load_suite(suites[0], settings)
-    if "quick" in settings:
-        raise UserError(f"--quick is for suites: {', '.join(named)}.")
-    return make_suite({"workload": [part for name in what for part in name.split(",")], **settings}, "the command line")
+    return suites
+
+
+def plan_of(what: Sequence[str], settings: Mapping[str, Any]) -> Plan:
+    """For this machine, which must have some of the devices that flags ask for."""
+    plan = make_plan(read_suite(what, settings), this_machine())
+    check_wanted(plan, this_machine(), settings)
+    return plan
 
 
 def pending(plan: Plan, store: Store, done: str) -> list[Run]:
@@ -61,22 +74,30 @@ def pending(plan: Plan, store: Store, done: str) -> list[Run]:
 
 def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) -> None:
     machine = this_machine()
-    plan, store = make_plan(read_suite(what, settings), machine), Store(folder)
+    plan, store = plan_of(what, settings), Store(folder)
     left = pending(plan, store, "all")
     if machine.quota_cores is not None:
         print(f"{machine.cores_in_words}: devices that want more of them are marked oversubscribed")
     _warn(plan, left, settings)
     skips = {skip.cell: skip.reason for skip in plan.skips}
     runs, todo = (Counter(run.cell for run in some) for some in (plan.runs, left))
+    names = plan.names()
     for cell in plan.cells:
         state = f"skipped: {skips[cell]}" if cell in skips else f"{runs[cell]} runs, {todo[cell]} to do"
-        print(printable(f"{cell_name(cell)}: {state}"))
+        print(printable(f"{names[cell]}: {state}"))
     known = [seconds for run in left if (seconds := store.seconds_of(run)) is not None]
     about = [f"about {duration(sum(known))}"] if known else []
     about += (
         [f"{len(left) - len(known)} of them for the first time, of unknown length"] if len(known) < len(left) else []
     )
     print(f"{len(plan.cells)} cells, {', '.join([f'{len(left)} runs to do', *about])}")
+    _say_skips(plan, what)
+
+
+def _say_skips(plan: Plan, what: Sequence[str]) -> None:
+    small_form = not plan.suite.quick and any(map(has_small_form, suite_files(what)))
+    if said := said_of_skips(plan, this_machine(), small_form=small_form):
+        print(said, file=sys.stderr)
 
 
 def _warn(plan: Plan, left: Sequence[Run], flags: Mapping[str, Any]) -> None:
@@ -88,7 +109,7 @@ def _warn(plan: Plan, left: Sequence[Run], flags: Mapping[str, Any]) -> None:
 
 def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str, *, wait: bool = False) -> bool:
     """Measure what is missing and print the table; whether any cell failed."""
-    store, plan = Store(folder), make_plan(read_suite(what, settings), this_machine())
+    store, plan = Store(folder), plan_of(what, settings)
     save = partial(store.save_plan, command=shlex.join(["paceline", *sys.argv[1:]]))
     with alone(wait=wait) as measuring:
         plan_id = save(plan, older_runs=done)
@@ -99,7 +120,9 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
             measuring.note_plan(folder, wider_id)
             measure(added, store, done, measuring)
             plan_id = wider_id
-    return show_measured(folder, plan_id)
+    failed = show_measured(folder, plan_id)
+    _say_skips(plan, what)
+    return failed
 
 
 def time_commands(words: Sequence[str], wishes: timing.Wishes, folder: Path, *, wait: bool = False) -> bool:
@@ -129,7 +152,7 @@ def measure(plan: Plan, store: Store, done: str, measuring: Measuring) -> None:
     if len(todo) < len(plan.runs):
         console.print(f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done already", highlight=False)
     get_missing(plan, partial(console.print, markup=False, highlight=False, soft_wrap=True))
-    with Progress(console, todo, store.seconds_of) as progress:
+    with Progress(console, todo, store.seconds_of, plan.names()) as progress:
         tools = Tools(store, this_machine(), progress, measuring.note_run)
         for run in todo:
             execute(run, tools)

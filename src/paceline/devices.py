@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from paceline.errors import UserError
 from paceline.letters import quoted
 from paceline.machine import Machine
+from paceline.text_words import devices_meant
 
 FORMS = "2xcpu, 1xcuda, cuda:0 or cuda:0+cuda:2"
 MOST_DEVICES = 256  # more is a slip of the finger, and each would be a process
@@ -47,6 +48,8 @@ def parse_devices(text: str) -> DeviceSet:
     name = re.sub(r" *\+ *", "+", text)
     named = [re.fullmatch(r"(cuda):(\d{1,4})", part) for part in name.split("+")]
     indices = [int(match[2]) for match in named if match]
+    if meant := devices_meant(text):
+        raise UserError(f"Unknown devices {quoted(text)}: here that is {meant}.")
     if len(indices) < len(named) or len(set(indices)) < len(indices):
         raise UserError(f"Unknown devices {quoted(text)}; write {FORMS}, each device once.")
     return DeviceSet(name, "cuda", tuple(indices))

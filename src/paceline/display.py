@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -14,19 +14,11 @@ from rich.text import Text
 from paceline.cell import Cell
 from paceline.events import AnyEvent
 from paceline.letters import printable
+from paceline.naming import cell_name
 from paceline.outcome import Outcome
 from paceline.plan import Run
 from paceline.report.columns import number
-from paceline.shares import EQUAL
 from paceline.trained import Trained
-
-
-def cell_name(cell: Cell) -> str:
-    if cell.command:
-        return f"{cell.workload} {cell.framework} {cell.devices}"
-    use = [cell.devices, *([cell.shares] if cell.shares != EQUAL else []), *(["wrapped"] if cell.wrapped else [])]
-    update = "" if cell.update == "replicated" else f" {cell.update}"
-    return f"{cell.workload} {cell.framework} {' '.join(use)}{update} {cell.data} batch {cell.batch_size}"
 
 
 def duration(seconds: float) -> str:
@@ -40,7 +32,14 @@ def duration(seconds: float) -> str:
 class Progress:
     """Counts runs, blocks and time; a subject of `runner.Display`."""
 
-    def __init__(self, console: Console, runs: list[Run], expected: Callable[[Run], float | None]) -> None:
+    def __init__(
+        self,
+        console: Console,
+        runs: list[Run],
+        expected: Callable[[Run], float | None],
+        names: Mapping[Cell, str] | None = None,
+    ) -> None:
+        self._names = names or {}
         self._console = console
         self._left = list(runs)
         self._total = len(runs)
@@ -77,8 +76,11 @@ class Progress:
         trained = Trained.of(ranks)
         speed = f", {number(trained.images_per_second)} images/s" if trained.seconds else ""
         step = f" {trained.steps}/{self._run.cell.steps}" if phase == "train" else ""
-        line = f"[{self._number}/{self._total}] {cell_name(self._run.cell)}: {phase}{step}{speed}{self._time_left()}"
+        line = f"[{self._number}/{self._total}] {self._name(self._run)}: {phase}{step}{speed}{self._time_left()}"
         self._live.update(Text(printable(line), overflow="ellipsis", no_wrap=True), refresh=True)
+
+    def _name(self, run: Run) -> str:
+        return self._names.get(run.cell) or cell_name(run.cell)
 
     def _time_left(self) -> str:
         mean = statistics.mean(self._took) if self._took else None
@@ -93,4 +95,4 @@ class Progress:
         else:
             result = f"{duration(outcome.seconds)}{self._time_left()}"
         result += "".join(f"; {said}" for said in outcome.remarks)
-        self.say(f"[{self._number}/{self._total}] {cell_name(run.cell)}: {result}")
+        self.say(f"[{self._number}/{self._total}] {self._name(run)}: {result}")

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from paceline.letters import QUOTED, message, quoted
+from paceline.text_words import meaning
 
 MOST_KNOWN = 40  # names that a message lists
 
@@ -20,6 +21,8 @@ class UserError(Exception):
 
 def unknown(what: str, given: str, known: Iterable[str]) -> UserError:
     """The error for a name that is not in a list."""
+    if meant := meaning(what, given):
+        return UserError(f"Unknown {what} {quoted(given)}: here that is {meant}.")
     choices = list(known)
     # Nothing that long is a slip of the finger, and to look for what it is like would take its time.
     close = difflib.get_close_matches(given, choices, n=1) if len(given) <= QUOTED else []

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from paceline.bounds import check_flag
 from paceline.cell import Cell
-from paceline.commands import measure, read_suite
+from paceline.commands import measure, plan_of
 from paceline.devices import cards_of
 from paceline.display import Progress
 from paceline.errors import UserError
@@ -25,7 +25,7 @@ from paceline.lost_time import LostTime, Times, lost_time, typical
 from paceline.machine import Machine, this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.outcome import Outcome, cause_of
-from paceline.plan import Plan, Run, make_plan, reason_to_skip, run_key
+from paceline.plan import Plan, Run, reason_to_skip, run_key
 from paceline.runner import Tools, measured_shares
 from paceline.shares import EQUAL, MEASURED, told_shares
 from paceline.store import Store
@@ -70,7 +70,7 @@ def explain_cell(
 ) -> Explanation:
     """Measure the twins of the one cell that is named, as far as they are not measured yet."""
     _check(settings, rounds)
-    plan, store = make_plan(read_suite(what, settings), this_machine()), Store(folder)
+    plan, store = plan_of(what, settings), Store(folder)
     cell = only_cell(plan)
     with alone(wait=wait) as measuring:
         measuring.note_plan(folder)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from paceline.metrics import Row
+from paceline.report.apart import placed
 from paceline.report.columns import little_better, where
 from paceline.scaling import Bases, next_fewer, training
 from paceline.significance import LEVEL, Scatter
@@ -113,20 +114,28 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
     """What matters in one table, in the order in which it should be said."""
     if any(row.command for row in rows):
         return []  # nobody knows whether two commands train the same thing
+    called = Called(placed(rows), placed(rows, frameworks=False))
     return [
-        *_single_runs(rows),
-        *_apart(rows),
-        *leaders(rows, SPEED),
-        *_without_result(rows),
-        *_scaling(rows),
-        *_untrained(rows),
-        *leaders(rows, ACCURACY),
-        *leaders(rows, MEMORY),
+        *_single_runs(rows, called),
+        *_apart(rows, called),
+        *_leaders(rows, SPEED, called),
+        *_without_result(rows, called),
+        *_scaling(rows, called),
+        *_untrained(rows, called),
+        *_leaders(rows, ACCURACY, called),
+        *_leaders(rows, MEMORY, called),
     ]
 
 
-def _name(row: Row) -> str:
-    return f"{row.framework} {where(row)}"
+@dataclass(frozen=True)
+class Called:
+    """How the rows of a table are called, no two alike."""
+
+    place: Callable[[Row], str]
+    shared: Callable[[Row], str]  # the place of all frameworks that are compared with one another
+
+    def name(self, row: Row) -> str:
+        return f"{row.framework} {self.place(row)}"
 
 
 def _alike(rows: Sequence[Row], quantity: Quantity) -> list[list[Row]]:
@@ -138,7 +147,7 @@ def _alike(rows: Sequence[Row], quantity: Quantity) -> list[list[Row]]:
     return [list(group.values()) for group in groups.values() if len(group) > 1]
 
 
-def leaders(rows: Sequence[Row], quantity: Quantity) -> Iterator[Finding]:
+def _leaders(rows: Sequence[Row], quantity: Quantity, called: Called) -> Iterator[Finding]:
     """For each device set the best against all others."""
     groups = _alike(rows, quantity)
     if not groups:
@@ -151,14 +160,14 @@ def leaders(rows: Sequence[Row], quantity: Quantity) -> Iterator[Finding]:
         against = [judge.against(row.framework, quantity.values(best), quantity.values(row)) for row in others]
         yield Finding(
             kind=quantity.kind,
-            where=where(best),
+            where=called.shared(best),
             who=(best.framework,),
             against=tuple(against),
-            cells=tuple(map(_name, ordered)),
+            cells=tuple(map(called.name, ordered)),
         )
 
 
-def _scaling(rows: Sequence[Row]) -> list[Finding]:
+def _scaling(rows: Sequence[Row], called: Called) -> list[Finding]:
     """Where more devices are slower than fewer of them, and where they are faster than their number."""
     families: dict[object, dict[str, Row]] = {}
     for row in filter(SPEED.usable, rows):
@@ -176,62 +185,63 @@ def _scaling(rows: Sequence[Row]) -> list[Finding]:
     bases = Bases(kept)
     whole = [(found[0].row, row) for row in kept if row.device_count > 1 and len(found := bases.of(row)) == 1]
     judge = Judge.of(SPEED, kept, len(steps) + len(whole))
-    slower = [_against_fewer("slower", fewer, more, judge) for fewer, more in steps]
-    above = [_against_fewer("above linear", one, more, judge) for one, more in whole]
+    slower = [_against_fewer("slower", (fewer, more), judge, called) for fewer, more in steps]
+    above = [_against_fewer("above linear", (one, more), judge, called) for one, more in whole]
     return [finding for finding in slower + above if finding]
 
 
-def _against_fewer(kind: str, fewer: Row, more: Row, judge: Judge) -> Finding | None:
+def _against_fewer(kind: str, pair: tuple[Row, Row], judge: Judge, called: Called) -> Finding | None:
     """Set against the fewer devices as they are, or against what they would be with perfect scaling."""
+    fewer, more = pair
     perfect = more.device_count / fewer.device_count if kind == "above linear" else 1.0
     values, base = more.images_per_second_of_runs, fewer.images_per_second_of_runs
     expected = [perfect * value for value in base]
     above = statistics.median(values) > statistics.median(expected)
-    if above != (kind == "above linear") or not judge.against(where(fewer), values, expected).clear:
+    if above != (kind == "above linear") or not judge.against(called.shared(fewer), values, expected).clear:
         return None
-    plain = judge.against(where(fewer), values, base)
+    plain = judge.against(called.shared(fewer), values, base)
     return Finding(
         kind=kind,
-        where=where(more),
+        where=called.shared(more),
         who=(more.framework,),
         against=(Against(plain.name, plain.value, clear=True),),
-        cells=(_name(more), _name(fewer)),
+        cells=(called.name(more), called.name(fewer)),
     )
 
 
-def _without_result(rows: Sequence[Row]) -> Iterator[Finding]:
+def _without_result(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
     """What failed or was skipped, those with one cause together."""
     causes: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.status in ("failed", "skipped"):
-            causes.setdefault((row.status, row.reason or "unknown"), []).append(_name(row))
+            causes.setdefault((row.status, row.reason or "unknown"), []).append(called.name(row))
     for (status, reason), names in sorted(causes.items(), key=lambda cause: cause[0][0]):
         yield Finding(kind=status, who=tuple(names), reason=reason, cells=tuple(names))
 
 
-def _untrained(rows: Sequence[Row]) -> Iterator[Finding]:
+def _untrained(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
     """Whose test accuracy is little better than guessing, those of one reason together."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.above_chance is False:
-            reasons.setdefault(little_better(row), []).append(_name(row))
+            reasons.setdefault(little_better(row), []).append(called.name(row))
     for reason, names in reasons.items():
         yield Finding(kind="untrained", who=tuple(names), reason=reason, cells=tuple(names))
 
 
-def _single_runs(rows: Sequence[Row]) -> Iterator[Finding]:
+def _single_runs(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
     """Nothing can be told about what ran once."""
     ran = [row for row in rows if row.images_per_second_of_runs]
-    once = [_name(row) for row in ran if len(row.images_per_second_of_runs) == 1]
+    once = [called.name(row) for row in ran if len(row.images_per_second_of_runs) == 1]
     if once and len(ran) > 1:
         yield Finding(kind="one run", who=() if len(once) == len(ran) else tuple(once), cells=tuple(once))
 
 
-def _apart(rows: Sequence[Row]) -> Iterator[Finding]:
+def _apart(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
     """Cells of one device set that a change of the machine could have made different."""
     for group in _alike(rows, SPEED):
         if not interleaved(group):
-            yield Finding(kind="apart", where=where(group[0]), cells=tuple(map(_name, group)))
+            yield Finding(kind="apart", where=called.shared(group[0]), cells=tuple(map(called.name, group)))
 
 
 def interleaved(rows: Sequence[Row]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from paceline import datasets
@@ -14,7 +14,7 @@ from paceline.devices import DeviceSet, assign_cores, check_present, wanted_devi
 from paceline.errors import UserError, unknown
 from paceline.frameworks import expand, find
 from paceline.machine import Machine
-from paceline.shares import EQUAL, check_shares, parse_slow, slow_factors, told_shares
+from paceline.shares import EQUAL, MEASURED, check_shares, fitting, parse_slow, slow_factors, told_shares
 from paceline.suite import DEFAULT_STEPS, Suite
 from paceline.workloads import known_workload
 from paceline.workloads.definition import Workload
@@ -37,14 +37,47 @@ class Use:
     wrapped: bool
     cores: tuple[tuple[int, ...], ...]
     oversubscribed: bool
+    otherwise: bool  # the same devices have fixed shares in another cell
+
+    def has_place_for(self, batch_size: int) -> bool:
+        """Equal shares give way to fixed ones where the batch has no equal parts."""
+        return not (self.otherwise and self.shares == EQUAL and batch_size % self.devices.count)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long a workload is trained, and with which batches."""
+
+    workload: Workload
+    batch: tuple[str, int | None]  # how it is given, and its size; None is the workload's own
+    epochs: float | None
+    rate: float | None
+
+    def batch_size(self, devices: DeviceSet) -> int:
+        scaling, size = self.batch
+        return (size or self.workload.batch_size) * (devices.count if scaling == "weak" else 1)
 
 
 def cells_of(suite: Suite, machine: Machine) -> list[Cell]:
     """In the order of the table; what the user got wrong is an error."""
     cells: list[Cell] = []
-    for part in suite.parts or (suite,):
+    parts = suite.parts or (suite,)
+    _check_shares(parts)
+    for part in parts:
         cells += _matrix(part, machine, len(cells))
     return cells
+
+
+def _check_shares(parts: Sequence[Suite]) -> None:
+    """Each value must fit a device set of a part that has it; a suite may be cut down to single devices by a flag."""
+    meant: dict[str, dict[str, DeviceSet]] = {}
+    for part in parts:
+        sets = {text: wanted_devices(text) for text in part.devices}
+        cut_down = part.name and all(devices.count == 1 for devices in sets.values())
+        for text in () if cut_down else part.shares:
+            meant.setdefault(text, {}).update(sets)
+    for text, sets in meant.items():
+        check_shares(text, list(sets.values()))
 
 
 def _matrix(suite: Suite, machine: Machine, before: int) -> list[Cell]:
@@ -57,11 +90,16 @@ def _matrix(suite: Suite, machine: Machine, before: int) -> list[Cell]:
         for workload, data in itertools.product(suite.workload, suite.data)
         for choice in _inputs(suite, known_workload(workload), data)
     ]
-    choices = (inputs, suite.update, suite.precision, _batches(suite), expand(suite.framework), uses)
+    ways = (_batches(suite), suite.epochs or (None,), suite.lr or (None,))
+    check_cells(math.prod(map(len, ways)))
+    how = list(itertools.product(*ways))
+    choices = (inputs, suite.update, suite.precision, how, expand(suite.framework), uses)
     check_cells(before + math.prod(map(len, choices)))
     return [
-        _cell(suite, known_workload(workload), (data, given, update, precision), batch, framework, use)
-        for (workload, data, given), update, precision, batch, framework, use in itertools.product(*choices)
+        _cell(suite, (data, given, update, precision), training, framework, use)
+        for (workload, data, given), update, precision, how, framework, use in itertools.product(*choices)
+        for training in (Training(known_workload(workload), *how),)
+        if use.has_place_for(training.batch_size(use.devices))
     ]
 
 
@@ -72,12 +110,8 @@ def _uses(suite: Suite, machine: Machine) -> Iterator[Use]:
         if not suite.name:  # a suite is for many machines, of which some have fewer GPUs: those cells are skipped
             check_present(devices, machine)
         cores = _cores_per_device(suite, devices, sets, machine)
-        alone = devices.count == 1
-        for shares in suite.shares:
-            check_shares(shares, devices)
-        for shares, wrapped in itertools.product(
-            (EQUAL,) if alone else suite.shares, WRAPPED[suite.single] if alone else (False,)
-        ):
+        listed = fitting(suite.shares, devices)
+        for shares, wrapped in itertools.product(listed, WRAPPED[suite.single] if devices.count == 1 else (False,)):
             yield Use(
                 devices=devices,
                 shares=shares,
@@ -85,6 +119,7 @@ def _uses(suite: Suite, machine: Machine) -> Iterator[Use]:
                 wrapped=wrapped,
                 cores=assign_cores(devices, cores, machine.cores),
                 oversubscribed=devices.kind == "cpu" and devices.count * cores > machine.allowed_cores,
+                otherwise=not {EQUAL, MEASURED}.issuperset(listed),
             )
 
 
@@ -114,29 +149,27 @@ def _batches(suite: Suite) -> list[tuple[str, int | None]]:
 
 def _cell(
     suite: Suite,
-    workload: Workload,
     choices: tuple[str, str, str, str],
-    batch: tuple[str, int | None],
+    training: Training,
     framework: str,
     use: Use,
 ) -> Cell:
     data, given, update, precision = choices
-    scaling, size = batch
-    batch_size = (size or workload.batch_size) * (use.devices.count if scaling == "weak" else 1)
+    batch_size = training.batch_size(use.devices)
     check_batch(batch_size, use)
-    evaluate = suite.evaluate or ("epoch" if suite.epochs else "never")
+    evaluate = suite.evaluate or ("epoch" if training.epochs else "never")
     return Cell(
-        workload=workload.name,
+        workload=training.workload.name,
         framework=find(framework).name,
         devices=use.devices.name,
         update=_known("update", update, UPDATES),
         data=data,
         precision=_known("precision", precision, PRECISIONS),
         batch_size=batch_size,
-        scaling=scaling,
-        steps=_steps(suite, workload, given, batch_size),
+        scaling=training.batch[0],
+        steps=_steps(suite, training, given, batch_size),
         warmup=suite.warmup,
-        learning_rate=_rate(suite, workload, batch_size),
+        learning_rate=_rate(suite, training, batch_size),
         seed=suite.seed,
         cores=use.cores,
         oversubscribed=use.oversubscribed,
@@ -171,15 +204,15 @@ def check_split(batch_size: int, devices: DeviceSet) -> None:
         )
 
 
-def _rate(suite: Suite, workload: Workload, batch_size: int) -> float:
-    return (suite.lr or workload.recipe.learning_rate) * LEARNING_RATE_RULES[suite.lr_rule](
-        batch_size / workload.batch_size
-    )
+def _rate(suite: Suite, training: Training, batch_size: int) -> float:
+    workload = training.workload
+    follow = LEARNING_RATE_RULES[suite.lr_rule]
+    return (training.rate or workload.recipe.learning_rate) * follow(batch_size / workload.batch_size)
 
 
-def _steps(suite: Suite, workload: Workload, given: str, batch_size: int) -> int:
-    told = suite.steps or DEFAULT_STEPS
-    steps = told if suite.epochs is None else workload.steps(suite.epochs, batch_size, given)
+def _steps(suite: Suite, training: Training, given: str, batch_size: int) -> int:
+    epochs, told = training.epochs, suite.steps or DEFAULT_STEPS
+    steps = told if epochs is None else training.workload.steps(epochs, batch_size, given)
     STEPS.check("The number of steps", steps)
     if suite.warmup >= steps:
         raise UserError(

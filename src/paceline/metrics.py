@@ -25,6 +25,7 @@ from paceline.shares import told_shares
 from paceline.stats import PARTS, Estimate, confidence_of, estimate
 from paceline.statuses import FAILED, NOISY_CELL, NOT_RUN, Runs, status_of
 from paceline.store import Store
+from paceline.text_words import filter_meant
 from paceline.timing.rows import CommandRow, command_row
 from paceline.workloads import all_workloads
 from paceline.workloads.definition import Workload
@@ -143,9 +144,14 @@ def chosen_rows(
         raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
     rows = table_rows(Store(folder), filters, target, everything=everything)
     if not rows:
-        chosen = " ".join(f"--{key} {value}" for key, value in filters.items() if value)
+        chosen = " ".join(f"--{key} {value}{_right_word(key, value)}" for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
     return rows
+
+
+def _right_word(key: str, value: str) -> str:
+    meant = filter_meant(key, value)
+    return f" (here that is {meant})" if meant else ""
 
 
 def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
@@ -223,18 +229,10 @@ def _network(cell: Cell, workload: Workload | None) -> Fields:
         return {"epochs": None, "batch_norm": False, "parameters": None}
     return {
         "epochs": cell.steps * cell.batch_size / workload.images_per_epoch,
-        "whole_epochs": _whole_epochs(cell, workload),
+        "whole_epochs": workload.whole_epochs(cell.steps, cell.batch_size, cell.input),
         "batch_norm": _has_batch_norm(workload),
         "parameters": _parameters(workload),
     }
-
-
-def _whole_epochs(cell: Cell, workload: Workload) -> int | None:
-    """Cells do not know whether a plan told them steps or epochs."""
-    filled_up = cell.steps // workload.steps(1, cell.batch_size, cell.input)
-    going_on = cell.steps * cell.batch_size // workload.images_per_epoch
-    fitting = (n for n in (filled_up, going_on) if n and workload.steps(n, cell.batch_size, cell.input) == cell.steps)
-    return next(fitting, None)
 
 
 def _times(one: Measured) -> Fields:

@@ -15,10 +15,11 @@ from paceline.bounds import check_runs
 from paceline.cell import Cell
 from paceline.datasets.known import known
 from paceline.datasets.prepared import folder_of
-from paceline.devices import check_present, missing_gpus
+from paceline.devices import missing_gpus
 from paceline.frameworks import Framework, find
 from paceline.machine import Machine
 from paceline.matrix import FAKE_SOURCES, cells_of
+from paceline.naming import cell_names
 from paceline.pilots import ROUNDS, pilots
 from paceline.shares import MEASURED, told_shares
 from paceline.suite import Suite
@@ -53,6 +54,10 @@ class Plan:
     skips: tuple[Skip, ...]
     runs: tuple[Run, ...]  # in the order of execution; those of no cell come first and serve to divide batches
 
+    def names(self) -> dict[Cell, str]:
+        """No two alike; those that only serve to divide batches do not make the others longer."""
+        return cell_names(run.cell for run in self.runs) | cell_names(self.cells)
+
 
 def make_plan(suite: Suite, machine: Machine) -> Plan:
     """Expand the matrix. What the user got wrong is an error; what a framework cannot do is a skip."""
@@ -65,8 +70,6 @@ def make_plan(suite: Suite, machine: Machine) -> Plan:
         if (reason := _without_devices(cell, machine) or reason_to_skip(cell) or absent[cell.framework])
     )
     skipped = {skip.cell for skip in skips}
-    if all(_without_devices(cell, machine) for cell in cells):
-        check_present(cells[0].device_set, machine)
     measured = [cell for cell in cells if cell not in skipped]
     first = list(dict.fromkeys(pilot for cell in measured for pilot in pilots(cell)))
     rounds = [_round(first, repeat, suite, machine) for repeat in range(ROUNDS)]

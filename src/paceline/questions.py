@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from paceline.cost import Cost
@@ -14,7 +14,7 @@ from paceline.frameworks import Framework
 from paceline.machine import Machine
 from paceline.matrix import PRECISIONS, WRAPPED, check_split
 from paceline.plan import lacking, too_many_devices, unable
-from paceline.shares import EQUAL, MEASURED, check_shares, proportions, told_shares
+from paceline.shares import EQUAL, MEASURED, check_shares, fitting, proportions, told_shares
 from paceline.workloads import known_workload
 from paceline.workloads.definition import Workload
 
@@ -103,23 +103,21 @@ class Matrix:
             question.images()  # refuses what cannot be divided before anything is computed
         return found
 
-    def _check(self, sets: Iterable[DeviceSet]) -> None:
+    def _check(self, sets: Sequence[DeviceSet]) -> None:
         for precision in self.precisions:
             if precision not in PRECISIONS:
                 raise unknown("precision", precision, PRECISIONS)
         alone = any(devices.count == 1 for devices in sets)
         if self.update == "parameter_server" and alone and False in WRAPPED[self.single]:
             raise UserError(f"One device has nobody to agree with by {self.update}; use --devices 2xcpu.")
-        for text, devices in itertools.product(self.shares, sets):
+        for text in self.shares:
             if text == MEASURED:
                 raise UserError("shares 'measured': nothing is measured here; write equal or numbers such as 2:1.")
-            check_shares(text, devices)
-        told = [text for text in self.shares if text != EQUAL]
-        if told and all(devices.count == 1 for devices in sets):
-            raise UserError(f"One device has the whole batch, so shares {told[0]} need several, such as 2xcpu.")
+            check_shares(text, sets)
 
     def _uses(self, devices: DeviceSet) -> Iterator[tuple[str, bool]]:
         if devices.count == 1:
             yield from ((EQUAL, wrapped) for wrapped in WRAPPED[self.single])
         else:
-            yield from ((shares, False) for shares in dict.fromkeys(proportions(text) for text in self.shares))
+            listed = fitting(self.shares, devices)
+            yield from ((shares, False) for shares in dict.fromkeys(map(proportions, listed)))

@@ -13,9 +13,9 @@ import msgspec
 
 from paceline.comparison import judge
 from paceline.differences import Pair, differences
-from paceline.display import cell_name
 from paceline.events import Block, event_files
 from paceline.indexing import read_run
+from paceline.naming import cell_name
 from paceline.outcome import cause_of
 from paceline.records import RUN_FOLDER, RunRecord
 from paceline.setups import setup_of

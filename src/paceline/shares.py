@@ -17,17 +17,33 @@ SLOWEST = 100.0  # times as long; more is no simulation of anything
 TOLD = re.compile(r"[1-9]\d{0,5}(:[1-9]\d{0,5})+")
 
 
-def check_shares(text: str, devices: DeviceSet) -> None:
-    """Refuse what is no division among these devices; one device has the whole batch in any case."""
+def check_shares(text: str, sets: Sequence[DeviceSet]) -> None:
+    """Refuse what is no division, or one among as many devices as none of these sets has."""
     if text in (EQUAL, MEASURED):
         return
     if not TOLD.fullmatch(text):
         raise UserError(f"shares {quoted(text)}: write equal, measured, or whole numbers from 1 up such as 2:2:1.")
-    count = len(text.split(":"))
-    if devices.count not in (1, count):
-        raise UserError(
-            f"shares {shortened(text, QUOTED)} are for {count} devices, but {devices.name} has {devices.count}."
-        )
+    if any(_fits(text, devices) for devices in sets):
+        return
+    given = shortened(text, QUOTED)
+    if all(devices.count == 1 for devices in sets):
+        raise UserError(f"One device has the whole batch, so shares {given} need several, such as 2xcpu.")
+    others = f"{sets[0].name} has {sets[0].count}" if len(sets) == 1 else f"no device set has so many: {_named(sets)}"
+    raise UserError(f"shares {given} are for {text.count(':') + 1} devices, but {others}.")
+
+
+def _named(sets: Sequence[DeviceSet]) -> str:
+    return shortened(", ".join(devices.name for devices in sets), QUOTED)
+
+
+def _fits(text: str, devices: DeviceSet) -> bool:
+    return text in (EQUAL, MEASURED) or text.count(":") + 1 == devices.count
+
+
+def fitting(listed: Sequence[str], devices: DeviceSet) -> tuple[str, ...]:
+    """Those that fit the number of devices; equal where none does, and where one device has the whole batch."""
+    found = tuple(text for text in listed if _fits(text, devices)) if devices.count > 1 else ()
+    return found or (EQUAL,)
 
 
 def divide(batch_size: int, sizes: Sequence[float], devices: DeviceSet) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from paceline.given_files import read_text
 from paceline.letters import QUOTED, printable, shortened
 
 Names = tuple[str, ...]
+Numbers = tuple[float, ...]
 FOLDER = Path(__file__).parent / "suites"
 
 
@@ -38,10 +39,10 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     slow: Names = ()  # such as "1:2.0": device 1 takes twice as long, which is a simulation
     single: Literal["plain", "wrapped", "both"] = "plain"  # one device: by itself, or in what several devices need
     steps: int | None = None
-    epochs: float | None = None
+    epochs: Numbers = ()
     warmup: int = 10
     evaluate: Literal["epoch", "end", "never"] | None = None  # on all test images; default: epoch with epochs
-    lr: float | None = None  # default: the workload's
+    lr: Numbers = ()  # default: the workload's
     lr_rule: Literal["none", "linear", "sqrt"] = "none"  # how it follows the batch, from the workload's own on
     seed: int = 1
     cores_per_device: int | None = None  # default: all cores divided by the largest CPU set of the plan
@@ -53,8 +54,8 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 FIELDS = {field.name: field.type for field in msgspec.structs.fields(Suite)}
-LISTS = [name for name, kind in FIELDS.items() if kind in (Names, tuple[int, ...])]
-WHOLE = ("name", "repeats", "timeout", "layout", "interval_target", "budget", "seed")  # not for single parts
+LISTS = [name for name, kind in FIELDS.items() if kind in (Names, Numbers, tuple[int, ...])]
+WHOLE = ("name", "repeats", "timeout", "layout", "interval_target", "budget")  # not for single parts
 DEFAULT_STEPS = 100
 MOST_BYTES = 2**18  # of a file; those that come with Paceline have 2,000
 
@@ -77,6 +78,11 @@ def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
     if not parts:
         return make_suite(whole, str(path))
     return _checked({**whole, "parts": [make_suite(matrix, str(path)) for matrix in matrices]}, str(path))
+
+
+def has_small_form(path: Path) -> bool:
+    """Whether the file has other values for --quick."""
+    return "quick" in toml_text.parse(read_text(path, "suite", MOST_BYTES), path)
 
 
 def _parts(tables: Any, path: Path) -> list[dict[str, Any]]:
@@ -115,9 +121,7 @@ def _in_place_of(overrides: Mapping[str, Any], settings: Mapping[str, Any]) -> d
     """The overrides, and nothing for the other way of saying the same thing."""
     rivals = {"batch_size": "batch_per_device", "steps": "epochs"}
     pairs = {**rivals, **{two: one for one, two in rivals.items()}}
-    dropped = {
-        pairs[key]: None if pairs[key] in ("steps", "epochs") else () for key in overrides if pairs.get(key) in settings
-    }
+    dropped = {pairs[key]: () if pairs[key] in LISTS else None for key in overrides if pairs.get(key) in settings}
     return {**dropped, **overrides}
 
 
@@ -170,5 +174,5 @@ LIMITS: dict[str, Callable[[Suite], Any]] = {
     "give batch_size (all devices together) or batch_per_device, not both.": lambda s: (
         s.batch_size and s.batch_per_device
     ),
-    "give steps or epochs, not both.": lambda s: s.steps is not None and s.epochs is not None,
+    "give steps or epochs, not both.": lambda s: s.steps is not None and s.epochs,
 }

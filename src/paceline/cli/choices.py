@@ -31,7 +31,7 @@ class Choices:
     batch_per_device: str | None = None
     "Images of a step on each device (weak scaling)."
     shares: str | None = None
-    "How the batch is divided: equal, measured (in short runs of each device alone), or such as 2:2:1."
+    "How the batch is divided: equal, measured (each device alone, in short runs), or 2:2:1 where a set has three."
     slow: str | None = None
     "Simulate unlike CPU devices: 1:2.0 makes device 1 take twice as long."
     single: str | None = None
@@ -39,13 +39,13 @@ class Choices:
     steps: str | None = None
     "Measured steps of a run."
     epochs: str | None = None
-    "Measured length as passes over the data set."
+    "Measured length as passes over the data set; 10,100 makes two cells."
     warmup: str | None = None
     "Steps before the clock starts, at least."
     evaluate: str | None = None
     "When to evaluate on all test images of real data: epoch, end or never; default: epoch with --epochs."
     lr: str | None = None
-    "Learning rate instead of the workload's."
+    "Learning rate instead of the workload's; 0.05,0.4 makes two cells."
     lr_rule: str | None = None
     "How the rate follows the batch, from the workload's own batch on: none, linear or sqrt."
     seed: str | None = None
@@ -82,7 +82,7 @@ class Choices:
         if len(ways) > 1:
             raise UserError(f"Give {' or '.join(f'--{way}' for way in ways)}, not both.")
         if "gpus" in given:
-            given["devices"] = "+".join(f"cuda:{index}" for index in given.pop("gpus").split(","))
+            given["devices"] = _cards(given.pop("gpus"))
         if "scale" in given:
             given["devices"] = _growing_sets(given.pop("scale"))
         return {
@@ -91,23 +91,37 @@ class Choices:
         }
 
 
+def _cards(text: str) -> str:
+    from paceline.text_words import NO_GPUS
+
+    numbers = [number.strip() for number in text.split(",")]
+    if not all(number.isdecimal() for number in numbers):
+        raise UserError(f"--gpus {quoted(text)}: give the numbers of cards from 0 up, such as 0,2. {NO_GPUS}")
+    return "+".join(f"cuda:{number}" for number in numbers)
+
+
 def _growing_sets(text: str) -> str:
     from paceline.machine import this_machine
+    from paceline.text_words import NO_GPUS
 
     counts = text.split(",")
     if not all(count.isdecimal() and int(count) > 0 for count in counts):
-        raise UserError(f"--scale {shortened(text, QUOTED)}: give numbers of devices from 1 up, such as 1,2,4.")
+        none = f" {NO_GPUS}" if "0" in counts else ""
+        raise UserError(f"--scale {shortened(text, QUOTED)}: give numbers of devices from 1 up, such as 1,2,4.{none}")
     kind = "cuda" if this_machine().gpus else "cpu"
     return ",".join(f"{count}x{kind}" for count in counts)
 
 
 def _parse(key: str, text: str, kind: Any, several: bool) -> Any:
-    """Numbers where the suite wants numbers; what is none stays text and is refused with its name."""
+    """Numbers where the suite wants numbers."""
     convert = float if "float" in str(kind) else int if "int" in str(kind) else str
-    try:
-        values = [convert(part) for part in (text.split(",") if several else [text])]
-    except ValueError:
-        raise UserError(
-            f"--{key.replace('_', '-')} {quoted(text)} is not a {'whole ' * (convert is int)}number."
-        ) from None
+    values = [_value(key, part, convert) for part in (text.split(",") if several else [text])]
     return values if several else values[0]
+
+
+def _value(key: str, text: str, convert: type) -> Any:
+    try:
+        return convert(text)
+    except ValueError:
+        whole = "whole " if convert is int else ""
+        raise UserError(f"--{key.replace('_', '-')} {quoted(text)} is not a {whole}number.") from None

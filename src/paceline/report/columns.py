@@ -8,6 +8,7 @@ from itertools import groupby
 
 from paceline.chance import least_target
 from paceline.metrics import Row
+from paceline.naming import length_in_words
 from paceline.stats import Estimate
 
 NOTHING = "–"
@@ -217,10 +218,7 @@ def titled(rows: Sequence[Row], *, source: bool = True) -> Callable[[Row], str]:
 
 
 def told_length(row: Row, *, by_steps: bool) -> str:
-    """In whole epochs if it can be: the steps then follow from the batch."""
-    if by_steps or not row.whole_epochs:
-        return f"{row.steps} steps"
-    return f"{row.whole_epochs} epoch{'s' if row.whole_epochs > 1 else ''}"
+    return length_in_words(row.steps, None if by_steps else row.whole_epochs)
 
 
 def machine_of(rows: Iterable[Row]) -> Callable[[Row], str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import compress
 
 from msgspec.structs import replace
 
 from paceline.metrics import Row
+from paceline.report.apart import labels
 from paceline.report.columns import batch, joined, little_better, where
 from paceline.report.exchanges import supplied_exchange
+from paceline.report.small_forms import said_of_small_form, without_doubts
 from paceline.report.words import few
 
 Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
@@ -30,7 +31,7 @@ NO_SINGLE_NETWORK = (
 
 def remarks(rows: Iterable[Row], *, memory: bool = True) -> list[str]:
     """About all rows, then about single ones, those of which the same is to be said together."""
-    rows = list(rows)
+    rows = without_doubts(list(rows))
     about: dict[tuple[str, str], list[Name]] = {}
     names = _names(rows)
     for row, name in zip(_alike_if_many_are_noisy(rows), names, strict=True):
@@ -56,16 +57,10 @@ def _noisy_width(row: Row) -> float | None:
 
 
 def _names(rows: list[Row]) -> list[Name]:
-    """Framework and devices; then batch or data source where rows of the same framework and devices differ in that."""
+    """Framework and devices, and what sets rows of the same framework and devices apart."""
     short = [row.framework if row.command else f"{row.framework} {where(row)}" for row in rows]
-    told: dict[str, list[tuple[str, ...]]] = {}
-    for row, name in zip(rows, short, strict=True):
-        told.setdefault(name, []).append((batch(row), row.data))
-    differing = {name: [len(set(values)) > 1 for values in zip(*found, strict=True)] for name, found in told.items()}
-    return [
-        (name, " ".join(compress((batch(row), row.data), differing[name])))
-        for row, name in zip(rows, short, strict=True)
-    ]
+    called = dict(zip(map(id, rows), short, strict=True))
+    return list(zip(short, labels(rows, lambda row: called[id(row)]), strict=True))
 
 
 def _called(some: list[Name], names: list[Name]) -> list[str]:
@@ -77,7 +72,7 @@ def _called(some: list[Name], names: list[Name]) -> list[str]:
 
 def _about_all(rows: list[Row]) -> Iterator[str]:
     if any(row.quick for row in rows):
-        yield "scaled down for a small machine (--quick): not the sizes that were published"
+        yield said_of_small_form(rows)
     for quota in dict.fromkeys(row.quota_cores for row in rows if row.quota_cores is not None):
         yield f"measured under a CPU quota, which gave all programs of the container together {cores_time(quota)}"
     if proven := list(_verified(rows)):

@@ -16,6 +16,7 @@ from paceline import letters
 from paceline.letters import plainly
 from paceline.metrics import Row
 from paceline.report import sentences
+from paceline.report.apart import with_places
 from paceline.report.columns import (
     FOOTNOTE,
     NEVER_FOOTNOTE,
@@ -45,13 +46,13 @@ def text(rows: list[Row], width: int | None = None) -> str:
         if group[0].command:
             print_commands(group, console)
             continue
-        console.print(fitting_grid(group, speed_columns(group), console))
+        console.print(fitting_grid(group, with_places(speed_columns(group), group), console))
         if ran := [row for row in group if row.repeats]:
             console.print()
-            console.print(fitting_grid(ran, RESOURCE_COLUMNS, console))
+            console.print(fitting_grid(ran, with_places(RESOURCE_COLUMNS, group), console))
         if accuracies := accuracy_columns(group):
             console.print()
-            console.print(fitting_grid(group, accuracies, console))
+            console.print(fitting_grid(group, with_places(accuracies, group), console))
         for remark in remarks(group):
             console.print(f"* {remark}", markup=False)
         if found := sentences.lines(group):
@@ -116,11 +117,11 @@ def markdown(rows: list[Row]) -> str:
         if group[0].command:
             lines += markdown_commands(group)
             continue
-        lines += [*markdown_grid(group, speed_columns(group)), ""]
+        lines += [*markdown_grid(group, with_places(speed_columns(group), group)), ""]
         if ran := [row for row in group if row.repeats]:
-            lines += [*markdown_grid(ran, RESOURCE_COLUMNS), ""]
+            lines += [*markdown_grid(ran, with_places(RESOURCE_COLUMNS, group)), ""]
         if accuracies := accuracy_columns(group):
-            lines += [*markdown_grid(group, accuracies), ""]
+            lines += [*markdown_grid(group, with_places(accuracies, group)), ""]
         lines += [*(f"* {markdown_cell(remark)}" for remark in remarks(group)), ""]
         if found := sentences.lines(group):
             lines += ["Findings", "", *(f"* {markdown_cell(line)}" for line in found), ""]

@@ -10,6 +10,7 @@ from paceline import letters
 from paceline.findings import Against, Finding, findings
 from paceline.metrics import Row
 from paceline.report.columns import tables
+from paceline.report.small_forms import only_runs
 from paceline.report.words import few
 from paceline.stats import Estimate
 
@@ -32,7 +33,12 @@ def lines(rows: Sequence[Row]) -> list[str]:
 
 
 def below_remarks(rows: Sequence[Row]) -> list[str]:
-    """All sentences but those about cells without a result or not trained, which the remarks have just named."""
+    """All sentences but those about cells without a result or not trained, which the remarks have just named.
+
+    None where the remarks say that the cells show no more than that they run.
+    """
+    if only_runs(rows):
+        return []
     return sentences([finding for finding in findings(rows) if finding.kind not in (*TOGETHER, UNTRAINED)])
 
 

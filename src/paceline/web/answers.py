@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from paceline.chance import floor_of
 from paceline.findings import ACCURACY, MEMORY, RATIO, SPEED, Against, Judge, Quantity, interleaved
 from paceline.metrics import Row
+from paceline.report.apart import labels
 from paceline.report.columns import accuracy, interval, number, where
 from paceline.report.sentences import as_difference, as_factor
+from paceline.report.small_forms import only_runs, said_of_small_form
 from paceline.series import Moment
 from paceline.stats import Estimate, estimate
 from paceline.web.words import shown
@@ -48,7 +50,7 @@ class Question:
 
 def answers(rows: Sequence[Row], times: Times, target: float | None) -> list[Answer]:
     """Of one table; machines are not mixed, and commands are not ranked."""
-    if any(row.command for row in rows):
+    if any(row.command for row in rows) or only_runs(rows):
         return []
     machines: dict[str | None, list[Row]] = {}
     for row in rows:
@@ -67,6 +69,8 @@ def silence(rows: Sequence[Row]) -> str:
     """Why there may be no answers for a table."""
     if any(row.command for row in rows):
         return "commands are not ranked, since nobody knows whether they train the same thing"
+    if only_runs(rows):
+        return said_of_small_form(rows)
     if any(row.repeats for row in rows):
         return "the only cells of this table with a result are simulated, or failed in some of their runs"
     return "no cell of this table has a result"
@@ -174,18 +178,10 @@ def _with(unit: str) -> Callable[[Estimate], str]:
 
 
 def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
-    """How each is called: by its framework, and by what else tells it from others of that name on the same devices."""
-    alike: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        alike.setdefault((row.framework, where(row)), []).append(row)
-
-    def name(row: Row) -> str:
-        same = alike[row.framework, where(row)]
-        rate = f" lr {row.learning_rate:g}" if len({other.learning_rate for other in same}) > 1 else ""
-        seed = f" seed {row.seed}" if len({other.seed for other in same}) > 1 else ""
-        return f"{row.framework}{rate}{seed}"
-
-    return name
+    """How each is called: by its framework, and by what sets it apart from others of that name on the same devices."""
+    apart = labels(rows, lambda row: (row.framework, where(row)))
+    names = {id(row): f"{row.framework} {label}".strip() for row, label in zip(rows, apart, strict=True)}
+    return lambda row: names[id(row)]
 
 
 def _one_of(cells: Sequence[tuple[str, str]]) -> str:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paceline.cell import Cell
-from paceline.display import cell_name
 from paceline.errors import UserError
 from paceline.events import EventFile, event_paths
 from paceline.indexing import read_run
 from paceline.letters import printable
 from paceline.monitor import FILE as MONITOR_FILE
+from paceline.naming import cell_name
 from paceline.plain_files import is_own_folder, open_plain
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, UNREADABLE, RunRecord
 from paceline.store import Store

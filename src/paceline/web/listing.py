@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from paceline.cell import Cell
-from paceline.display import cell_name, duration
+from paceline.display import duration
 from paceline.letters import printable, shortened
 from paceline.outcome import cause_of
 from paceline.report.columns import number
@@ -20,6 +20,7 @@ from paceline.stats import estimate
 from paceline.statuses import Limit, Runs, counted, status_of
 from paceline.store import Store
 from paceline.web.live import moment_of
+from paceline.web.named import names_in
 
 PAGE = 50  # lines
 CAUSE_LETTERS = 120  # in a list of cells; the page of a run has all of it
@@ -113,14 +114,16 @@ class CellLine:
 
 def cells(store: Store, plan_id: str) -> list[CellLine]:
     """How far each cell of a plan is, in the order of its table."""
-    return [_cell_line(row) for row in store.query(CELLS, plans=json.dumps([plan_id]))]
+    rows = store.query(CELLS, plans=json.dumps([plan_id]))
+    names = names_in(row["cell"] for row in rows)
+    return [_cell_line(row, names[row["cell"]]) for row in rows]
 
 
-def _cell_line(row: sqlite3.Row) -> CellLine:
+def _cell_line(row: sqlite3.Row, name: str) -> CellLine:
     cell, speeds = msgspec.json.decode(row["cell"], type=Cell), _of_runs(row, "images/s")
     cause = cause_of(row["kind"], row["phase"], row["message"])
     return CellLine(
-        name=printable(cell_name(cell)),
+        name=name,
         status=_status(row, cell),
         reason=printable(row["reason"] or ""),
         cause=printable(shortened(cause, CAUSE_LETTERS)) if row["failed_run"] else "",
@@ -177,16 +180,17 @@ def runs(store: Store, chosen: Mapping[str, str | None], page: int) -> tuple[Pag
     wanted = {name: chosen.get(name) for name in (*FILTERS, "status")}
     shown = _page(page, store.query(COUNT, **wanted))
     rows = store.query(RUNS, **wanted, limit=PAGE, offset=shown.offset)
-    return shown, [_run_line(row) for row in rows]
+    names = names_in(row["cell"] for row in rows)
+    return shown, [_run_line(row, names[row["cell"]]) for row in rows]
 
 
-def _run_line(row: sqlite3.Row) -> RunLine:
+def _run_line(row: sqlite3.Row, name: str) -> RunLine:
     failed = row["status"] == "failed"
     said = cause_of(row["kind"], row["phase"], row["message"]) if failed else duration(row["seconds"])
     return RunLine(
         id=row["id"],
         when=moment(row["started"]),
-        name=printable(cell_name(msgspec.json.decode(row["cell"], type=Cell))),
+        name=name,
         repeat=row["repeat"],
         status=row["status"],
         said=printable(said),

@@ -7,22 +7,24 @@ import sqlite3
 import statistics
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from paceline.bundles.reading import imported_runs
 from paceline.cell import Cell
-from paceline.display import cell_name, duration
+from paceline.display import duration
 from paceline.index_file import INDEX_FILE
 from paceline.letters import printable
 from paceline.measuring_lock import Holder, holder
 from paceline.outcome import cause_of
+from paceline.records import cell_id
 from paceline.report.columns import number
 from paceline.shares import MEASURED
 from paceline.store import Store
 from paceline.web.folders import SILENCE_SECONDS, OpenRun, OpenRuns
+from paceline.web.named import names_in
 
 PERIOD_SECONDS = 0.5  # between two looks at the disk, for all who watch together
 LAST_ENDED = 5  # runs that are named
@@ -36,6 +38,7 @@ JOIN plan_cell ON plan_cell.plan_id = plan_result.plan_id AND plan_cell.position
 LEFT JOIN run ON run.id = plan_result.run_id
 WHERE plan_result.plan_id = ?
 """
+CELLS_OF = "SELECT cell FROM plan_cell WHERE plan_id = ? ORDER BY position"
 RUNS_OF = "SELECT run.id FROM plan_run JOIN run ON run.key = plan_run.key WHERE plan_run.plan_id = ?"
 
 
@@ -79,6 +82,7 @@ class Counts:
 
     wanted: Sequence[sqlite3.Row]
     done: Sequence[sqlite3.Row]
+    names: Mapping[str, str]  # of all its cells, by their JSON
 
     @property
     def is_complete(self) -> bool:
@@ -98,17 +102,17 @@ class Counts:
 
     def last_ended(self) -> tuple[Ended, ...]:
         newest = sorted(self.done, key=lambda run: str(run["id"]), reverse=True)[:LAST_ENDED]
-        return tuple(_ended(run) for run in newest)
+        return tuple(_ended(run, self.names[run["cell"]]) for run in newest)
+
+    def name_of(self, run: OpenRun) -> str:
+        """As the plan names its cell, if it is one of its cells."""
+        return self.names.get(cell_id(run.cell)) or run.name
 
 
-def _ended(run: sqlite3.Row) -> Ended:
+def _ended(run: sqlite3.Row, name: str) -> Ended:
     failed = run["status"] == "failed"
     said = cause_of(run["kind"], run["phase"], run["message"]) if failed else duration(run["seconds"])
-    return Ended(id=run["id"], name=_name(run["cell"]), status=run["status"], said=printable(said))
-
-
-def _name(cell: str) -> str:
-    return printable(cell_name(msgspec.json.decode(cell, type=Cell)))
+    return Ended(id=run["id"], name=name, status=run["status"], said=printable(said))
 
 
 @dataclass
@@ -192,7 +196,7 @@ class Observer:
         if rows and rows[0]["id"]:
             return str(rows[0]["id"])
         last = self._newest_before(run.id)
-        cells = self.store.query("SELECT cell FROM plan_cell WHERE plan_id = ?", last)
+        cells = self.store.query(CELLS_OF, last)
         planned = [msgspec.json.decode(row["cell"], type=Cell) for row in cells]
         return last if any(cell.shares == MEASURED or (cell.command and run.cell.command) for cell in planned) else None
 
@@ -201,7 +205,8 @@ class Observer:
             if not self.store.query("SELECT 1 FROM plan WHERE id = ?", plan_id):
                 return None
             wanted = self.store.query(WANTED, plan_id)
-            self._counts[plan_id] = Counts(wanted, [run for run in wanted if run["id"]])
+            cells = (row["cell"] for row in self.store.query(CELLS_OF, plan_id))
+            self._counts[plan_id] = Counts(wanted, [run for run in wanted if run["id"]], names_in(cells))
         return self._counts[plan_id]
 
     def _is_running(self, plan_id: str) -> bool:
@@ -239,7 +244,7 @@ class Observer:
             failed=counts.failed,
             summary=_summary(state, counts),
             left=duration(max(0.0, left - (_age(run) if run else 0.0))) if left else "",
-            run=_run_now(run) if run else None,
+            run=_run_now(run, counts.name_of(run)) if run else None,
             ended=counts.last_ended(),
             final=not running and (counts.is_complete or plan_id != self._newest),
         )
@@ -254,11 +259,11 @@ def _summary(state: str, counts: Counts) -> str:
     return f"{done}{failed}{more}"
 
 
-def _run_now(run: OpenRun) -> RunNow:
+def _run_now(run: OpenRun, name: str) -> RunNow:
     trained = run.trained
     return RunNow(
         id=run.id,
-        name=run.name,
+        name=name,
         interrupted=not run.is_alive,
         phase=run.phase,
         steps=trained.steps,

@@ -18,6 +18,7 @@ from paceline.report.commands import command_remarks
 from paceline.report.layouts import LAYOUTS
 from paceline.report.remarks import remarks
 from paceline.report.render import footnotes
+from paceline.report.small_forms import only_runs
 from paceline.series import Series
 from paceline.statuses import counted
 from paceline.store import Store
@@ -171,7 +172,7 @@ class _Maker:
     def group(self, title: str, rows: list[Row]) -> Group:
         kinds = [kind for kind in KINDS if kind not in ACROSS]
         drawing = self.draw(rows, kinds) if title in self.charted else None
-        found = findings(rows)
+        found = [] if only_runs(rows) else findings(rows)
         said = [*remarks(rows), *(command_remarks(rows) if rows[0].command else [])]
         return Group(
             id=f"table-{self.number(rows[0])}",

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from paceline import letters
-from paceline.cell import Cell
-from paceline.display import cell_name
 from paceline.letters import printable
 from paceline.outcome import cause_of
 from paceline.report.grids import markdown as grid_markdown
@@ -19,6 +17,7 @@ from paceline.report.layouts import Grid
 from paceline.report.words import spreadsheet_cell
 from paceline.store import Store
 from paceline.web.listing import FILTERS, RUNS, moment
+from paceline.web.named import names_in
 
 NO_LIMIT = -1  # as SQLite has it
 
@@ -41,14 +40,16 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 def listed_runs(store: Store, chosen: Mapping[str, str | None]) -> list[ListedRun]:
     """The newest first, as the pages of the list have them."""
     wanted = {name: chosen.get(name) for name in (*FILTERS, "status")}
-    return [_listed(row) for row in store.query(RUNS, **wanted, limit=NO_LIMIT, offset=0)]
+    rows = store.query(RUNS, **wanted, limit=NO_LIMIT, offset=0)
+    names = names_in(row["cell"] for row in rows)
+    return [_listed(row, names[row["cell"]]) for row in rows]
 
 
-def _listed(row: sqlite3.Row) -> ListedRun:
+def _listed(row: sqlite3.Row, name: str) -> ListedRun:
     cause = cause_of(row["kind"], row["phase"], row["message"]) if row["status"] == "failed" else ""
     return ListedRun(
         run=row["id"],
-        cell=printable(cell_name(msgspec.json.decode(row["cell"], type=Cell))),
+        cell=name,
         repeat=row["repeat"] + 1,
         status=row["status"],
         started=moment(row["started"]),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from paceline.metrics import Row
+from paceline.report.apart import with_places
 from paceline.report.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns
 from paceline.report.commands import COMMAND_COLUMNS
 from paceline.report.layouts import JOINT, Cells, Grid
@@ -39,7 +40,7 @@ def speed_table(rows: Sequence[Row], number: Number) -> Table:
     """Every cell has its line here, also one without a result."""
     if rows[0].command:
         return _table("Whole commands", rows, COMMAND_COLUMNS, number)
-    return _table("Speed, scaling and memory", rows, speed_columns(rows), number)
+    return _table("Speed, scaling and memory", rows, with_places(speed_columns(rows), rows), number)
 
 
 def further_tables(rows: Sequence[Row], number: Number) -> list[Table]:
@@ -49,9 +50,9 @@ def further_tables(rows: Sequence[Row], number: Number) -> list[Table]:
     found = []
     ran = [row for row in rows if row.repeats]
     if accuracies := accuracy_columns(ran):
-        found.append(_table("Accuracy", ran, accuracies, number))
+        found.append(_table("Accuracy", ran, with_places(accuracies, rows), number))
     if ran:
-        found.append(_table("Memory, utilisation and noise", ran, RESOURCE_COLUMNS, number))
+        found.append(_table("Memory, utilisation and noise", ran, with_places(RESOURCE_COLUMNS, rows), number))
     return found
 
 

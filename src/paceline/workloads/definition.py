@@ -33,3 +33,9 @@ class Workload:
         batches = self.images_per_epoch / batch_size
         filled_up = given in self.pipelines and self.pipelines[given].ending == "complete"
         return max(1, math.ceil(epochs * (math.ceil(batches) if filled_up else batches)))
+
+    def whole_epochs(self, steps: int, batch_size: int, given: str) -> int | None:
+        """How many make just these steps; None if no whole number does."""
+        filled_up, going_on = steps // self.steps(1, batch_size, given), steps * batch_size // self.images_per_epoch
+        fitting = (count for count in (filled_up, going_on) if count and self.steps(count, batch_size, given) == steps)
+        return next(fitting, None)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from paceline.metrics import Row
 from paceline.report.columns import NOTHING, number
+from paceline.report.small_forms import only_runs
 
-Key = TypeVar("Key", bound=Hashable)
 Place = tuple[int, int]  # line and column of a table; line 0 has the headings
 Cells = tuple[Row | None, ...]  # None where there is no such cell
 JOINT = "/"  # between the values of several cells in one place
@@ -31,13 +30,6 @@ class Grid:
         return replace(self, lines=tuple(zip(*self.lines, strict=True)), cells=turned)
 
 
-def grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
-    groups: dict[Key, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return groups
-
-
 def speed(row: Row | None) -> str:
     if row is None:
         return NOTHING
@@ -48,7 +40,7 @@ def sureness(rows: Sequence[Row]) -> list[str]:
     """How sure the numbers are, where there are any: most shapes have no room for an interval at each."""
     what = "real seconds" if any(row.command for row in rows) else "images/s"
     values = [row.judged for row in rows if row.judged]
-    if not values:
+    if not values or only_runs(rows):
         return []
     widths = sorted(value.width for value in values if value.width is not None)
     if not widths:

@@ -6,10 +6,12 @@ import statistics
 from collections.abc import Sequence
 
 from paceline.metrics import Row
+from paceline.naming import grouped
+from paceline.report.apart import labels, update
 from paceline.report.columns import batch, number, part
-from paceline.report.layouts.apart import told_apart, update
-from paceline.report.layouts.grid import Grid, grouped, scaling_kinds, speed, sureness
+from paceline.report.layouts.grid import Grid, scaling_kinds, speed, sureness
 from paceline.report.remarks import remarks
+from paceline.report.small_forms import only_runs
 
 HEADINGS = ("infra", "model", "batch size", "gpus", "accuracy", "epochs", "s/epoch", "samples/s")
 LEGEND = "accuracy: of validation. gpus: 0 is training on processors. (2-90%): 2 devices, on average 90 % busy"
@@ -28,8 +30,8 @@ def _group(row: Row) -> str:
 
 
 def _table(name: str, rows: list[Row], machines: list[str]) -> Grid:
-    labels = told_apart(rows, lambda row: _line(row, machines, "")[:4])
-    lines = [_line(row, machines, label) for row, label in zip(rows, labels, strict=True)]
+    apart = labels(rows, lambda row: _line(row, machines, "")[:4])
+    lines = [_line(row, machines, label) for row, label in zip(rows, apart, strict=True)]
     used = [_infrastructure(row) for row in rows if row.machine]
     notes = [f"infrastructure {index}: {text}" for index, text in enumerate(machines, 1) if text in used]
     notes += [LEGEND, *scaling_kinds(rows), *sureness(rows), *_accuracy_sureness(rows), *remarks(rows)]
@@ -39,7 +41,7 @@ def _table(name: str, rows: list[Row], machines: list[str]) -> Grid:
 
 
 def _accuracy_sureness(rows: list[Row]) -> list[str]:
-    found = [row.test_accuracy for row in rows if row.test_accuracy]
+    found = [row.test_accuracy for row in rows if row.test_accuracy and not only_runs(rows)]
     widths = [each.high - each.low for each in found if each.low is not None and each.high is not None]
     return [f"95 % intervals of accuracy are {max(widths):.3f} wide at most"] if widths else []
 

@@ -9,10 +9,11 @@ import msgspec
 
 from paceline.letters import printable
 from paceline.metrics import Row
+from paceline.naming import grouped
+from paceline.report.apart import labels
 from paceline.report.columns import NOTHING, titled, where
 from paceline.report.commands import command_blocks
-from paceline.report.layouts.apart import told_apart
-from paceline.report.layouts.grid import JOINT, Cells, Grid, grouped, speed, sureness
+from paceline.report.layouts.grid import JOINT, Cells, Grid, speed, sureness
 from paceline.report.remarks import remarks
 from paceline.report.reproducing import command_line
 
@@ -44,8 +45,8 @@ def _sources_of(rows: Iterable[Row]) -> list[str]:
 
 def _labelled(rows: list[Row]) -> Labelled:
     """No two rows of the same framework and data have the same label."""
-    labels = told_apart(rows, lambda row: (where(row), row.framework, row.data))
-    return [(f"{where(row)} {label}".strip(), row) for row, label in zip(rows, labels, strict=True)]
+    apart = labels(rows, lambda row: (where(row), row.framework, row.data))
+    return [(f"{where(row)} {label}".strip(), row) for row, label in zip(rows, apart, strict=True)]
 
 
 def _spread(title: str, labelled: Labelled, text: Callable[[Cells], str]) -> Grid:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from paceline.metrics import Row
+from paceline.naming import grouped
+from paceline.report.apart import labels, update
 from paceline.report.columns import accuracy, batch, number
-from paceline.report.layouts.apart import told_apart, update
-from paceline.report.layouts.grid import Grid, grouped, scaling_kinds, speed, sureness
+from paceline.report.layouts.grid import Grid, scaling_kinds, speed, sureness
 from paceline.report.remarks import remarks
+from paceline.report.small_forms import only_runs
 
 MEASURED: dict[str, Callable[[Row], str]] = {
     "Training time (s)": lambda row: number(row.seconds),
@@ -19,11 +21,12 @@ MEASURED: dict[str, Callable[[Row], str]] = {
     "Test accuracy": lambda row: accuracy(row.test_accuracy),
     "Maximum memory (MiB)": lambda row: number(math.fsum(row.peak_memory_mib) or None),
 }
+EPOCHS = "epochs"
 SETUP: dict[str, Callable[[Row], str]] = {
     "data": lambda row: f"{row.data} {row.input}".strip(),
     "machine": lambda row: row.machine_description or "none: nothing was run",
     "batch": batch,
-    "epochs": lambda row: "?" if row.epochs is None else f"{row.epochs:.3g}",
+    EPOCHS: lambda row: "?" if row.epochs is None else f"{row.epochs:.3g}",
     "seed": lambda row: f"{row.seed} and following",
     "update": update,
     "precision": lambda row: row.precision,
@@ -37,10 +40,11 @@ def transposed(rows: Sequence[Row]) -> list[Grid]:
 
 
 def _table(name: str, rows: list[Row]) -> Grid:
-    labels = told_apart(rows, _heading)
-    headings = [f"{_heading(row)} {label}".strip() for row, label in zip(rows, labels, strict=True)]
+    apart = labels(rows, _heading)
+    headings = [f"{_heading(row)} {label}".strip() for row, label in zip(rows, apart, strict=True)]
     lines = [(what, *(text(row) for row in rows)) for what, text in MEASURED.items()]
-    setup = [f"{what}: {_setting(list(map(text, rows)), headings)}" for what, text in SETUP.items()]
+    told = [what for what in SETUP if what != EPOCHS or not only_runs(rows)]
+    setup = [f"{what}: {_setting(list(map(SETUP[what], rows)), headings)}" for what in told]
     memory = "memory: peak minus idle, all devices together"
     notes = (*setup, *scaling_kinds(rows), memory, *sureness(rows), *remarks(rows))
     cells = {(0, column): (row,) for column, row in enumerate(rows, 1)}
