@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 
 from paceline.metrics import Row
+from paceline.naming import grouped
 from paceline.published import Metric, Record, all_benchmarks, definitions
+from paceline.published.cells import device_count, rows_of
+from paceline.published.commands import NAMES, blocks, by_command
 from paceline.report.columns import number, part, where
 from paceline.report.exchanges import supplied_exchange
 from paceline.report.layouts import Grid
+from paceline.report.words import few
 
 OURS: dict[str, Callable[[Row], float | None]] = {  # by the first word of a definition
     "images_per_second": lambda row: row.images_per_second.median if row.images_per_second else None,
@@ -19,13 +23,6 @@ OURS: dict[str, Callable[[Row], float | None]] = {  # by the first word of a def
     "seconds_per_epoch": lambda row: row.seconds_per_epoch,
     "accuracy": lambda row: row.test_accuracy.median if row.test_accuracy else None,
     "memory": lambda row: sum(row.peak_memory_mib) if row.peak_memory_mib else None,
-}
-NAMES = {
-    "images_per_second": "images/s",
-    "seconds": "s",
-    "seconds_per_epoch": "s/epoch",
-    "accuracy": "accuracy",
-    "memory": "MiB",
 }
 LEFT_OUT = (  # we have no such column, or another line says it
     "seconds.user",
@@ -36,6 +33,12 @@ LEFT_OUT = (  # we have no such column, or another line says it
 )
 TRAININGS = ("seconds", "accuracy")  # figures of a whole training, which its length decides
 TINY = 1e-6  # what rounding may do
+TITLE = "published figures"
+COMMANDS = (
+    "[1] and so on: the command below that measures the published row here; `paceline list published` has all rows"
+)
+COMMANDS_TITLE = "The command of each published row, and what will differ all the same"
+MOST_PLACES = 8
 HEADINGS = ("framework", "on", "published on", "what", "here", "there", "ratio")
 
 
@@ -101,18 +104,40 @@ def _rate_may_be(record: Record, row: Row) -> bool:
 
 
 def beside_published(rows: Sequence[Row]) -> Grid:
-    """One line for each figure that both have."""
+    """One line for each figure that both have, and the commands that measure the published rows here."""
     pairs = [pair for row in rows for pair in pairs_of(row)]
     if not pairs:
         notes = ["none of these cells has a published figure: other networks, frameworks or numbers of devices"]
-        return Grid("published figures", (HEADINGS,), tuple(notes), turns=False)
+        return Grid(TITLE, (HEADINGS,), tuple(notes), turns=False)
     reasons = list(dict.fromkeys(reason for pair in pairs for reason in pair.unlike()))
     letters = dict(zip(reasons, labels(), strict=False))
-    lines = [_line(pair, letters) for pair in pairs]
+    records = list({id(pair.record): pair.record for pair in pairs}.values())
+    numbers = {id(row): number for number, of in enumerate(by_command(records).values(), 1) for row in of}
+    lines = [_line(pair, letters, numbers[id(pair.record)]) for pair in pairs]
     notes = [f"({label}) not divided: {reason}" for reason, label in letters.items()]
-    notes += _errors(pairs) + _inferred(pairs)
+    notes += _errors(pairs) + _inferred(pairs) + _added(rows)
     notes.append("ratio: here / there, on other hardware; `paceline audit published` lists all errors of the tables")
-    return Grid("published figures", (HEADINGS, *lines), tuple(notes), turns=False)
+    notes.append(COMMANDS)
+    commands = (COMMANDS_TITLE, *blocks(records, numbered=True))
+    return Grid(TITLE, (HEADINGS, *lines), tuple(notes), turns=False, blocks=commands)
+
+
+def _added(rows: Sequence[Row]) -> list[str]:
+    """Cells that are not those of any published row; in a small form none is."""
+    if rows and all(row.quick for row in rows):
+        return ["+ scaled down by --quick: no cell is that of a published row, the nearest rows are shown"]
+    more = [row for row in rows if not row.command and (row.quick or not rows_of(row))]
+    groups = grouped(more, lambda row: (row.framework, row.workload))
+    return [
+        f"+ cells without a published row: {framework}, {workload}: {few(map(_place, group), MOST_PLACES, ', ')}"
+        for (framework, workload), group in groups.items()
+    ]
+
+
+def _place(row: Row) -> str:
+    """With all that may set it apart from the published ones."""
+    update = "" if row.update == "replicated" else f" {row.update}"
+    return f"{where(row)}{update} {row.data.removeprefix('fake:')} {row.batch_size} (lr={row.learning_rate:g})"
 
 
 def _errors(pairs: Sequence[Pair]) -> list[str]:
@@ -151,16 +176,10 @@ def _same_cell(row: Row, record: Record) -> bool:
     """The same network on the same framework and number of devices; update and data where they are said."""
     return (
         (row.workload, row.framework.partition("+")[0], row.device_count)
-        == (record.workload, record.framework, _device_count(record))
+        == (record.workload, record.framework, device_count(record))
         and record.update in ("", row.update)
         and (record.data in ("", row.data) or not record.data.startswith("fake"))
     )
-
-
-def _device_count(record: Record) -> int:
-    """As it should have been printed."""
-    corrected = [error.corrected for error in record.errors if error.field == "device_count"]
-    return next((int(count) for count in corrected if isinstance(count, float)), record.device_count)
 
 
 def _shared(row: Row, record: Record) -> list[Metric]:
@@ -177,7 +196,7 @@ def _most_like(row: Row, records: Sequence[Record]) -> list[Record]:
     return same or [record for record in records if record.batch_size == nearest]
 
 
-def _line(pair: Pair, letters: dict[str, str]) -> tuple[str, ...]:
+def _line(pair: Pair, letters: dict[str, str], command: int) -> tuple[str, ...]:
     here = OURS[pair.kind](pair.row) or 0.0
     unlike = pair.unlike()
     show = part if pair.kind == "accuracy" else number
@@ -187,7 +206,7 @@ def _line(pair: Pair, letters: dict[str, str]) -> tuple[str, ...]:
     return (
         pair.row.framework,
         where(pair.row) + source + update,
-        f"{pair.record.devices}, {pair.record.batch}" + "!" * _is_doubtful(pair.record),
+        f"[{command}] {pair.record.devices}, {pair.record.batch}" + "!" * _is_doubtful(pair.record),
         NAMES[pair.kind],
         show(here),
         show(pair.there) + "!" * bool(pair.metric.error) + "~" * (pair.metric.definition in pair.record.inferred),
