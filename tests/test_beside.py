@@ -194,7 +194,7 @@ def test_wrong_number_of_devices_is_corrected_and_marked() -> None:
     assert "34" not in rows_of[0]
     assert "34" in rows_of[1]
     grid = beside_published([one])
-    assert "8 x Tesla K80, 512 (lr=0.05)!" in {line[2] for line in grid.lines}
+    assert "[1] 8 x Tesla K80, 512 (lr=0.05)!" in {line[2] for line in grid.lines}
     assert any(note.startswith("! ") and "speaks of 1 busy GPU" in note for note in grid.notes)
 
 

@@ -138,11 +138,11 @@ def blocks(records: Iterable[Record], *, numbered: bool = False, width: int = WI
         for place, row in enumerate(rows):
             lines += _filled(title(row).split(" "), " " * len(head) if place else head, "    ", "", width)
         lines += in_lines(command_of(rows[0]), "  ", width)
-        lines += _filled(f"differs: {said_differences(rows)}".split(" "), "  ", "    ", "", width)
+        lines += _filled(f"differs: {all_differences(rows)}".split(" "), "  ", "    ", "", width)
     return lines
 
 
-def said_differences(rows: Iterable[Record]) -> str:
+def all_differences(rows: Iterable[Record]) -> str:
     """Of rows of one cell, each difference once with all that it is; what says more stands for what says less."""
     found: dict[str, dict[str, None]] = {}
     for name, text in (pair for row in rows for pair in differences(row).items()):

@@ -10,14 +10,14 @@ from paceline.cell import Cell
 from paceline.naming import grouped
 from paceline.published import Benchmark, Record, all_benchmarks
 from paceline.published.cells import added, planned
-from paceline.published.commands import by_command, command_of, place, said_differences
+from paceline.published.commands import all_differences, by_command, command_of, place
 from paceline.report.words import markdown_cell
 
 INTRODUCTION = """# From a published row to its command
 
 For every row of the four [published benchmarks](published.md), the command that measures its cell here. This page is
 made from the data by `python -m paceline.published.page > docs/published-commands.md`. `paceline list published` says
-the same in a terminal, and `paceline show --with published` for the rows that measured cells stand beside.
+the same in a terminal, and `paceline show --with published` for the rows that match what was measured.
 
 Each command plans one cell: that of the row in the suite of the same name. Runs that the one has measured, the other
 does not measure again. Rows of the same cell share a command. Where the cards that it names are missing, a command is
@@ -44,7 +44,7 @@ def _section(benchmark: Benchmark) -> Iterator[str]:
 
 def _line(rows: Sequence[Record]) -> str:
     named = "; ".join(map(place, rows))
-    said = (markdown_cell(named), f"`{shlex.join(command_of(rows[0]))}`", markdown_cell(said_differences(rows)))
+    said = (markdown_cell(named), f"`{shlex.join(command_of(rows[0]))}`", markdown_cell(all_differences(rows)))
     return f"| {' | '.join(said)} |"
 
 

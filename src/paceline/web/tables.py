@@ -13,6 +13,7 @@ from paceline.report.layouts import JOINT, Cells, Grid
 from paceline.web.marks import Mark, marks_of
 from paceline.web.words import shown
 
+BLOCKS_TITLE = "The command of each cell, and what came of it"
 FOLDED = 30  # lines of a table that are shown at first
 Number = Callable[[Row], int]  # of a cell, on one page
 
@@ -89,6 +90,7 @@ class Arranged:
     lines: tuple[tuple[Pieces, ...], ...]
     notes: tuple[str, ...]
     blocks: str
+    blocks_title: str
 
 
 def arranged(grid: Grid, number: Number) -> Arranged:
@@ -97,7 +99,8 @@ def arranged(grid: Grid, number: Number) -> Arranged:
         for line, texts in enumerate(grid.lines)
     ]
     notes = tuple(map(shown, grid.notes))
-    return Arranged(shown(grid.title), headings, tuple(lines), notes, "\n".join(map(shown, grid.blocks)))
+    blocks = "\n".join(map(shown, grid.blocks))
+    return Arranged(shown(grid.title), headings, tuple(lines), notes, blocks, grid.blocks_title or BLOCKS_TITLE)
 
 
 def _pieces(text: str, cells: Cells, number: Number) -> Pieces:
