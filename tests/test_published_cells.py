@@ -179,11 +179,11 @@ def test_quick_form_has_a_batch_with_two_rates_too() -> None:
 
 
 def test_plan_marks_what_is_added(paceline: CommandLine) -> None:
-    told = paceline("plan", "neon-vs-mxnet").stdout.splitlines()
-    marked = [line for line in told if line.endswith("(added)")]
+    shown = paceline("plan", "neon-vs-mxnet").stdout.splitlines()
+    marked = [line for line in shown if line.endswith("(added)")]
     assert len(marked) == 4
     assert all(" mxnet " in line and "lr=0.01: " in line for line in marked)
-    assert "8 of 12 cells are those of published rows; (added) marks the others" in told
+    assert "8 of 12 cells are those of published rows; (added) marks the others" in shown
     assert "(added)" not in paceline("plan", "neon-vs-mxnet", "--quick").stdout
     assert "(added)" not in paceline("plan", "demo").stdout
 

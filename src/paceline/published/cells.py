@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Protocol
@@ -15,7 +16,7 @@ from paceline.suite import Suite, known_suites, load_suite
 from paceline.workloads import known_workload
 
 USUAL_UPDATE = "replicated"  # of texts that do not say how devices agree
-BETWEEN_CARDS = " + "  # in the name of a set of unlike cards
+BETWEEN_CARDS = " + "  # in the name of a set of cards that differ
 
 
 class Trained(Protocol):
@@ -54,7 +55,7 @@ def device_count(record: Record) -> int:
 
 
 def devices_of(record: Record) -> tuple[str, ...]:
-    """As jobs name them: a card by its number where the machine has unlike ones."""
+    """As jobs name them: a card by its number where the cards of the machine differ."""
     cards = list(all_benchmarks()[record.benchmark].machines[record.machine].cards)
     if not cards:
         return parse_devices(f"{device_count(record)}x{record.device_kind}").devices
@@ -74,13 +75,13 @@ def learning_rate(record: Record) -> float:
 
 
 def fits(trained: Trained, record: Record) -> bool:
-    """Whether this is what the row's text measured, apart from hardware and versions."""
+    """Whether this is what the row measured; hardware and versions may differ."""
     return (
         (trained.workload, trained.framework) == (record.workload, record.framework)
         and parse_devices(trained.devices).devices == devices_of(record)
         and (trained.update, trained.data) == (record.update or USUAL_UPDATE, record.data)
         and record.batch_size in (None, trained.batch_size)
-        and trained.learning_rate == learning_rate(record)
+        and math.isclose(trained.learning_rate, learning_rate(record))
         and (record.epochs is None or trained.steps == _steps(trained, record.epochs))
         and (trained.precision, trained.slow, trained.wrapped) == ("float32", (), False)
     )

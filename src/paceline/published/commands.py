@@ -16,7 +16,7 @@ from paceline.suite import Suite
 from paceline.workloads import known_workload
 
 WIDTH = 80  # letters of a terminal that is not wide
-USUAL = Suite()  # what need not be said
+USUAL = Suite()  # defaults, which a command leaves out
 NAMES = {  # of quantities, by the first word of a definition
     "images_per_second": "images/s",
     "seconds": "s",
@@ -77,8 +77,8 @@ def _filled(pieces: Iterable[str], first: str, further: str, ending: str, width:
 def differences(record: Record) -> dict[str, str]:
     """What this command cannot make the same as it was there, or what the text left open."""
     cell = cell_of(record)
-    said = {name: say(record, cell) for name, say in DIFFERENCES.items()}
-    return {name: text for name, text in said.items() if text}
+    found = {name: describe(record, cell) for name, describe in DIFFERENCES.items()}
+    return {name: text for name, text in found.items() if text}
 
 
 def _version(record: Record, cell: Cell) -> str:
@@ -109,7 +109,7 @@ def _batch(record: Record, cell: Cell) -> str:
     if record.batch_size is not None:
         return ""
     each = cell.batch_size // cell.device_set.count
-    return f"{record.batch} there, on each card or in all is not said; {each} on each here"
+    return f"{record.batch} there, whether on each card or in all is not stated; {each} on each here"
 
 
 def _exchange(record: Record, cell: Cell) -> str:

@@ -44,8 +44,8 @@ def _section(benchmark: Benchmark) -> Iterator[str]:
 
 def _line(rows: Sequence[Record]) -> str:
     named = "; ".join(map(place, rows))
-    said = (markdown_cell(named), f"`{shlex.join(command_of(rows[0]))}`", markdown_cell(all_differences(rows)))
-    return f"| {' | '.join(said)} |"
+    texts = (markdown_cell(named), f"`{shlex.join(command_of(rows[0]))}`", markdown_cell(all_differences(rows)))
+    return f"| {' | '.join(texts)} |"
 
 
 def summary(cells: Sequence[Cell]) -> list[str]:

@@ -126,6 +126,7 @@ def beside_published(rows: Sequence[Row]) -> Grid:
         (*notes, *_errors(pairs), *_inferred(pairs), *_added(rows), *ALWAYS),
         turns=False,
         unbroken=1,
+        words=4,
         blocks=tuple(blocks(records, numbered=True)),
         blocks_title=COMMANDS_TITLE,
     )
@@ -147,7 +148,7 @@ def _same_batch(row: Row, record: Record) -> bool:
 
 def _why_bare(record: Record) -> str:
     if record.failure:
-        return f"{record.row} crashed with {record.failure.strip().partition(chr(10))[0]}"
+        return f"{record.row} crashed with {record.failure.strip().partition(':')[0]}"
     return f"{record.row} is blank"
 
 

@@ -84,7 +84,7 @@ def _table(grid: Grid) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     headings, *lines = grid.lines
     for place, heading in enumerate(headings):
-        numbers = place > 0 and all(line[place][:1].isdigit() or len(line[place]) < WORD for line in lines)
+        numbers = place >= grid.words and all(line[place][:1].isdigit() or len(line[place]) < WORD for line in lines)
         name = place < grid.unbroken and not numbers and all(len(line[place]) <= NAME for line in lines)
         table.add_column(heading, justify="right" if numbers else "left", no_wrap=name, overflow="fold")
     for line in lines:

@@ -91,6 +91,7 @@ class Arranged:
     notes: tuple[str, ...]
     blocks: str
     blocks_title: str
+    words: int  # first columns that are no numbers
 
 
 def arranged(grid: Grid, number: Number) -> Arranged:
@@ -100,7 +101,15 @@ def arranged(grid: Grid, number: Number) -> Arranged:
     ]
     notes = tuple(map(shown, grid.notes))
     blocks = "\n".join(map(shown, grid.blocks))
-    return Arranged(shown(grid.title), headings, tuple(lines), notes, blocks, grid.blocks_title or BLOCKS_TITLE)
+    return Arranged(
+        title=shown(grid.title),
+        headings=headings,
+        lines=tuple(lines),
+        notes=notes,
+        blocks=blocks,
+        blocks_title=grid.blocks_title or BLOCKS_TITLE,
+        words=grid.words,
+    )
 
 
 def _pieces(text: str, cells: Cells, number: Number) -> Pieces:
