@@ -424,3 +424,26 @@ def test_suite_of_updates_gives_a_table_for_each(paceline: CommandLine) -> None:
     shown = paceline("show", "--format", "markdown").stdout.splitlines()
     titles = [line for line in shown if "images/s, device/host/python" in line]
     assert [[update for update in UPDATES if update in title] for title in titles] == [[update] for update in UPDATES]
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        (["2xcpu"], {("2xcpu", "equal")}),
+        (["1xcpu"], {("1xcpu", "equal")}),
+        (["3xcpu", "2xcpu"], {("3xcpu", "43:43:42"), ("2xcpu", "equal")}),
+    ],
+)
+@pytest.mark.parametrize("quick", [False, True])
+def test_shares_of_a_file_give_way_to_devices_from_a_flag(
+    quick: bool, devices: list[str], expected: set[tuple[str, str]]
+) -> None:
+    flags = {"devices": devices, **({"quick": True} if quick else {})}
+    cells = cells_of(load_suite(known_suites()["neon-vs-mxnet"], flags), machine())
+    assert {(cell.devices, cell.shares) for cell in cells} == expected
+
+
+def test_shares_from_a_flag_must_fit_the_devices() -> None:
+    suite = load_suite(known_suites()["neon-vs-mxnet"], {"devices": ["2xcpu"], "shares": ["2:1:1"]})
+    with pytest.raises(UserError, match=r"shares 2:1:1 are for 3 devices, but 2xcpu has 2"):
+        cells_of(suite, machine())

@@ -97,7 +97,7 @@ def markdown(grids: Sequence[Grid]) -> str:
     lines = []
     for grid in grids:
         rows = [f"| {' | '.join(map(markdown_cell, line))} |" for line in grid.lines]
-        rows.insert(1, "|---|" + "---:|" * (len(grid.lines[0]) - 1))
+        rows.insert(1, "|" + "---|" * grid.words + "---:|" * (len(grid.lines[0]) - grid.words))
         notes = [f"* {markdown_cell(note)}" for note in grid.notes]
         named = [markdown_cell(grid.blocks_title), ""] if grid.blocks_title else []
         blocks = [*named, "```text", *grid.blocks, "```", ""] if grid.blocks else []
