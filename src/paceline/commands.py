@@ -94,7 +94,9 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
     print(f"{len(plan.cells)} cells, {', '.join([f'{len(left)} runs to do', *about])}")
     if more:
         published = len(plan.cells) - len(more)
-        print(f"{published} of {len(plan.cells)} cells are those of published rows; (added) marks the others")
+        print(
+            f"{published} of {len(plan.cells)} cells are those of published rows; no row has the others, marked (added)"
+        )
     _say_skips(plan, what)
 
 

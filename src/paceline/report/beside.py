@@ -178,8 +178,11 @@ def _set(row: Row) -> str:
 
 def _places(rows: Sequence[Row]) -> dict[int, str]:
     """Of each row, with its batch, rate or length where these alone set it apart from another."""
-    apart = distinctions(rows, lambda row: (row.workload, row.framework, _set(row)), APART)
-    return {id(row): f"{_set(row)} {label}".strip() for row, label in zip(rows, apart, strict=True)}
+    found = {}
+    for group in grouped(rows, lambda row: (row.workload, row.framework)).values():
+        labelled = zip(group, distinctions(group, _set, APART), strict=True)
+        found |= {id(row): f"{_set(row)} {label}".strip() for row, label in labelled}
+    return found
 
 
 def _errors(pairs: Sequence[Pair]) -> list[str]:
