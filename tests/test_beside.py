@@ -283,7 +283,7 @@ def test_other_forms_have_no_place_for_published_figures(form: str, tmp_path: Pa
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_fits_the_terminal(width: int) -> None:
-    rows = [published(), published(learning_rate=0.01, steps=60), tensorpack(), resnet()]
+    rows = [published(), published(learning_rate=0.01, steps=60), resnet(), resnet(learning_rate=0.4, steps=60)]
     grid = beside_published(rows)
     shown = grids.text([grid], width)
     assert max(map(len, shown.splitlines())) <= width

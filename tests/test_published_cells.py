@@ -183,7 +183,7 @@ def test_plan_marks_what_is_added(paceline: CommandLine) -> None:
     marked = [line for line in shown if line.endswith("(added)")]
     assert len(marked) == 4
     assert all(" mxnet " in line and "lr=0.01: " in line for line in marked)
-    assert "8 of 12 cells are those of published rows; no row has the others, marked (added)" in shown
+    assert "8 of 12 cells are those of published rows; the rest, marked (added), have none" in shown
     assert "(added)" not in paceline("plan", "neon-vs-mxnet", "--quick").stdout
     assert "(added)" not in paceline("plan", "demo").stdout
 

@@ -93,10 +93,8 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
     )
     print(f"{len(plan.cells)} cells, {', '.join([f'{len(left)} runs to do', *about])}")
     if more:
-        published = len(plan.cells) - len(more)
-        print(
-            f"{published} of {len(plan.cells)} cells are those of published rows; no row has the others, marked (added)"
-        )
+        published = f"{len(plan.cells) - len(more)} of {len(plan.cells)} cells"
+        print(f"{published} are those of published rows; the rest, marked (added), have none")
     _say_skips(plan, what)
 
 

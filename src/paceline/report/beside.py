@@ -178,7 +178,7 @@ def _set(row: Row) -> str:
 
 def _places(rows: Sequence[Row]) -> dict[int, str]:
     """Of each row, with its batch, rate or length where these alone set it apart from another."""
-    found = {}
+    found: dict[int, str] = {}
     for group in grouped(rows, lambda row: (row.workload, row.framework)).values():
         labelled = zip(group, distinctions(group, _set, APART), strict=True)
         found |= {id(row): f"{_set(row)} {label}".strip() for row, label in labelled}
