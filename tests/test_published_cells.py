@@ -255,6 +255,20 @@ def test_differences_say_what_the_command_cannot_make_the_same(row: str, expecte
     assert differences(record).keys() - {"hardware there", "version", "counted otherwise there"} == expected
 
 
+@pytest.mark.parametrize(
+    ("row", "otherwise"),
+    [
+        ("MXNet, Titan X", "s"),  # its peak minus idle is counted as ours is
+        ("16: 1 | resnet50 | 512x1 (lr=0.05)", "s/epoch, images/s"),
+        ("8, tensorpack gpu", "images/s"),
+        ("8, tensorflow/benchmarks", None),
+    ],
+)
+def test_difference_in_counting_is_that_of_the_definitions(row: str, otherwise: str | None) -> None:
+    (record, *_) = [each for each in RECORDS if each.row == row]
+    assert differences(record).get("counted otherwise there") == otherwise
+
+
 def test_wrong_network_and_unknown_batch_are_differences() -> None:
     inception = [each for each in RECORDS if each.workload == "cifar10-inception-v3"]
     assert len(inception) == 14

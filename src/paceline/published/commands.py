@@ -96,9 +96,12 @@ def _pinned(framework: Framework) -> str:
 
 def _counting(record: Record, _: Cell) -> str:
     """Quantities that do not count what ours do; docs/published.md says what each of them does count."""
-    kinds = [name for name in record.metrics if definitions()[name].ours and not definitions()[name].same]
-    named = dict.fromkeys(NAMES[name.partition(".")[0]] for name in kinds)
-    return ", ".join(named)
+    same: dict[str, bool] = {}  # one figure of a kind that counts the same is enough
+    for definition in (definitions()[name] for name in record.metrics):
+        kind = definition.id.partition(".")[0]
+        if definition.ours:
+            same[kind] = same.get(kind, False) or definition.same
+    return ", ".join(NAMES[kind] for kind, is_so in same.items() if not is_so)
 
 
 def _nothing(record: Record, _: Cell) -> str:
