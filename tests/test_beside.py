@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +195,7 @@ def test_wrong_number_of_devices_is_corrected_and_marked() -> None:
     assert "34" not in rows_of[0]
     assert "34" in rows_of[1]
     grid = beside_published([one])
-    assert "8 x Tesla K80, 512 (lr=0.05)!" in {line[2] for line in grid.lines}
+    assert "[1] 8 x Tesla K80, 512 (lr=0.05)!" in {line[2] for line in grid.lines}
     assert any(note.startswith("! ") and "speaks of 1 busy GPU" in note for note in grid.notes)
 
 
@@ -215,6 +216,65 @@ def test_only_the_most_alike_are_shown(
     assert {(pair.record.batch_size, pair.record.learning_rate) for pair in pairs_of(row)} == found
 
 
+def test_every_figure_has_the_number_of_its_command() -> None:
+    grid = beside_published([mxnet(), tensorpack()])
+    numbered = {line[2].split(" ", 1)[0] for line in grid.lines[1:]}
+    assert numbered == {"[1]", "[2]", "[3]"}
+    shown = "\n".join(grid.blocks).replace(" \\\n     ", "")
+    for number, row, command in (
+        ("[1]", "MXNet, Titan X", "cifar10-conv --framework mxnet --devices cuda:0 "),
+        ("[2]", "MXNet, GTX 980", "cifar10-conv --framework mxnet --devices cuda:2 "),
+        ("[3]", "1, tensorpack gpu", "imagenet-resnet50 --framework tensorpack --devices 1xcuda "),
+    ):
+        assert re.search(
+            rf"^{re.escape(number)} .*{re.escape(row)}\n  \$ paceline run {re.escape(command)}", shown, re.M
+        )
+
+
+def test_rows_of_two_rates_show_them() -> None:
+    grid = beside_published([mxnet(learning_rate=rate) for rate in (0.01, 0.1)])
+    assert {line[1] for line in grid.lines[1:]} == {"cuda:0 device lr=0.01", "cuda:0 device lr=0.1"}
+    assert {line[1] for line in beside_published([mxnet()]).lines[1:]} == {"cuda:0 device"}
+
+
+def published(**changes: Any) -> Row:
+    """Just what was published of MXNet on one Titan X."""
+    fields: dict[str, Any] = {"data": "cifar10", "input": "scaled", "learning_rate": 0.1, "steps": 3907}
+    return mxnet(**{**fields, **changes})
+
+
+def of_added(rows: list[Row]) -> list[str]:
+    return [note for note in beside_published(rows).notes if note.startswith("+ ")]
+
+
+def test_cells_without_a_published_row_are_named() -> None:
+    assert of_added([published()]) == []
+    added = published(learning_rate=0.01)
+    assert of_added([published(), added]) == [
+        "+ cells without a published row: mxnet, cifar10-conv: cuda:0 128 (lr=0.01)"
+    ]
+    many = [published(batch_size=size) for size in range(1, 13)]
+    assert of_added(many)[0].endswith("cuda:0 8 (lr=0.1), and 4 more")
+
+
+def test_small_form_has_no_published_cell() -> None:
+    (note,) = of_added([published(quick=True)])
+    assert note.startswith("+ scaled down by --quick: no cell is that of a published row")
+
+
+def test_published_row_that_crashed_or_is_blank_has_its_command_too() -> None:
+    three = {"devices": "3xcpu", "device_count": 3, "shares": (43, 43, 42), "framework": "neon"}
+    grid = beside_published([mxnet(data="cifar10", input="scaled", **three)])
+    assert len(grid.lines) == 1
+    assert (
+        "[1] no figure there: Neon, Titan X + Titan X + GTX 980 crashed with Boost.Python.ArgumentError" in grid.notes
+    )
+    assert any("--shares 43:43:42" in line for line in grid.blocks)
+    assert any("it crashed there" in line for line in grid.blocks)
+    blank = beside_published([resnet(batch_size=64, shares=(64,))])
+    assert any(note.endswith("no figure there: 5: 1 | resnet50 | 64x1 is blank") for note in blank.notes)
+
+
 @pytest.mark.parametrize("form", ["json", "csv", "findings"])
 def test_other_forms_have_no_place_for_published_figures(form: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"--format text or markdown, not {form}"):
@@ -223,8 +283,11 @@ def test_other_forms_have_no_place_for_published_figures(form: str, tmp_path: Pa
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_fits_the_terminal(width: int) -> None:
-    shown = grids.text([beside_published([mxnet(), tensorpack()])], width)
+    rows = [published(), published(learning_rate=0.01, steps=60), resnet(), resnet(learning_rate=0.4, steps=60)]
+    grid = beside_published(rows)
+    shown = grids.text([grid], width)
     assert max(map(len, shown.splitlines())) <= width
+    assert len(shown.split("* (a)")[0].splitlines()) < 3 * len(grid.lines)  # no place is broken into many lines
 
 
 def test_what_the_text_does_not_print_is_marked_with_its_reason() -> None:

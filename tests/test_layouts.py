@@ -91,7 +91,11 @@ def test_nothing_at_all_is_one_word() -> None:
 
 def test_matrix_has_time_and_memory_with_causes_below() -> None:
     time, memory = matrix([TWO, ONE, GONE])
-    assert time.lines == (("", "2xcpu", "1xcpu"), ("torch", "2.115s", "2.115s"), ("keras-jax", "N/A", "N/A"))
+    assert time.lines == (
+        ("", "2xcpu", "1xcpu"),
+        ("torch", "2.115s", "2.115s"),
+        ("keras-jax", "N/A", "–"),
+    )  # no such cell
     assert memory.lines[1] == ("torch", "140 + 138 MiB", "157 MiB")
     said = "\n".join(memory.blocks)
     assert "  training 2.115s, peak memory (440 - 300) MiB + (439 - 301) MiB\n" in said

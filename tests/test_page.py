@@ -330,3 +330,27 @@ def test_waiting_for_images_is_shown_without_evaluation() -> None:
     accuracy, _ = further_tables([unjudged, lost], lambda row: 1)
     assert [column.heading for column in accuracy.columns[2:]] == ["batch", "training accuracy", "waiting"]
     assert [line.texts[-1] for line in accuracy.lines] == ["25.0%"]
+
+
+def published_part(page: str) -> str:
+    return page.partition('<details class="further published">')[2].partition("</pre></details>")[0]
+
+
+def test_published_figures_lead_to_the_commands_that_measure_them(store: Store) -> None:
+    measured = made_row(framework="mxnet", devices="cuda:0", seconds=20.0, peak_memory_mib=(106.0,))
+    part = published_part(pages.render_report(pages.report_context([measured], store)))
+    assert "[1] Titan X, 128" in part
+    assert "$ paceline run cifar10-conv --framework mxnet --devices cuda:0 \\\n" in part
+    assert "differs: hardware there: Titan X" in part
+    assert "The command of each published row, and what will differ all the same" in part
+
+
+@pytest.mark.parametrize("rows", [[made_row()], [made_row(workload="mnist-mlp", framework="mxnet")]])
+def test_cells_without_a_published_figure_have_no_such_part(store: Store, rows: list[Row]) -> None:
+    assert published_part(pages.render_report(pages.report_context(rows, store))) == ""
+
+
+def test_too_many_cells_are_not_held_against_published_ones(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MOST_ARRANGED", 1)
+    rows = [made_row(framework="mxnet", devices="cuda:0", seed=seed) for seed in (1, 2)]
+    assert published_part(pages.render_report(pages.report_context(rows, store))) == ""

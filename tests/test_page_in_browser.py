@@ -14,6 +14,7 @@ from paceline.metrics import table_rows
 from paceline.web.pages import render_report, report_context
 from paceline.web.report_file import write_report
 from tests.made_report import EVIL, made_store
+from tests.made_rows import made_row
 
 pytest_plugins = ("tests.browser",)
 pytestmark = pytest.mark.browser
@@ -220,3 +221,26 @@ def test_tables_and_charts_are_there_without_script(browser: Browser, address: s
     expect(opened.locator("#filter")).to_be_hidden()
     assert "need JavaScript" in opened.locator("#reading").inner_text()
     context.close()
+
+
+@pytest.mark.parametrize("width", [420, 1200])
+def test_published_figures_and_their_commands_unfold_and_fit(page: Page, tmp_path: Path, width: int) -> None:
+    store = made_store(tmp_path / "store")
+    three = {"devices": "cuda:0+cuda:1+cuda:2", "device_count": 3, "shares": (43, 43, 42)}
+    rows = [made_row(framework="mxnet", seconds=20.0, **three), made_row(framework="neon", devices="cuda:2")]
+    (tmp_path / "report.html").write_text(render_report(report_context(rows, store)), encoding="utf-8")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto((tmp_path / "report.html").as_uri())
+    part = page.locator("details.published")
+    expect(part.get_by_text("[1] Titan X + Titan X + GTX 980, 128").first).to_be_hidden()
+    part.locator("summary").first.click()
+    expect(part.get_by_text("[1] Titan X + Titan X + GTX 980, 128").first).to_be_visible()
+    expect(part.locator("pre")).to_contain_text("paceline run cifar10-conv --framework neon --devices cuda:2")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(TOO_FAINT) == []
+    align = "element => getComputedStyle(element).textAlign"
+    assert [each.evaluate(align) for each in part.locator("tbody tr").first.locator("td").all()] == [
+        *["left"] * 3,
+        *["right"] * 3,
+    ]
+    shoot(page, f"published-{width}")

@@ -25,6 +25,7 @@ from paceline.measuring_lock import Measuring, alone
 from paceline.metrics import chosen_rows, layout_of, table_rows
 from paceline.plain_files import LINES_BYTES, open_plain
 from paceline.plan import Plan, Run, make_plan
+from paceline.published.cells import added
 from paceline.questions import Matrix
 from paceline.repeats import said_of_few
 from paceline.report.beside import beside_published
@@ -81,16 +82,19 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
     _warn(plan, left, settings)
     skips = {skip.cell: skip.reason for skip in plan.skips}
     runs, todo = (Counter(run.cell for run in some) for some in (plan.runs, left))
-    names = plan.names()
+    names, more = plan.names(), set(added(plan.suite, plan.cells))
     for cell in plan.cells:
         state = f"skipped: {skips[cell]}" if cell in skips else f"{runs[cell]} runs, {todo[cell]} to do"
-        print(printable(f"{names[cell]}: {state}"))
+        print(printable(f"{names[cell]}: {state}{' (added)' if cell in more else ''}"))
     known = [seconds for run in left if (seconds := store.seconds_of(run)) is not None]
     about = [f"about {duration(sum(known))}"] if known else []
     about += (
         [f"{len(left) - len(known)} of them for the first time, of unknown length"] if len(known) < len(left) else []
     )
     print(f"{len(plan.cells)} cells, {', '.join([f'{len(left)} runs to do', *about])}")
+    if more:
+        published = f"{len(plan.cells) - len(more)} of {len(plan.cells)} cells"
+        print(f"{published} are those of published rows; the rest, marked (added), have none")
     _say_skips(plan, what)
 
 

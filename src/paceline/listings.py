@@ -8,9 +8,13 @@ from rich.table import Table
 
 from paceline.cost import Cost
 from paceline.environments import brought, hindrance, installed
+from paceline.errors import UserError, unknown
 from paceline.frameworks import Framework, all_frameworks
-from paceline.letters import printable, printable_lines
+from paceline.letters import printable, printable_lines, quoted
 from paceline.networks import NETWORKS
+from paceline.published import all_benchmarks
+from paceline.published.cells import added, planned
+from paceline.published.commands import blocks
 from paceline.workloads import all_workloads
 
 
@@ -64,3 +68,33 @@ def networks() -> None:
         for name, cost in costs.items()
     ]
     _print(["network", "trainable", "frozen", "running", "forward MACs"], rows)
+
+
+def published() -> None:
+    """The texts that a suite of the same name continues."""
+    rows = []
+    for name, text in all_benchmarks().items():
+        suite, cells = planned(name)
+        rows.append([name, text.source.title, *map(str, (len(text.records), len(cells), len(added(suite, cells))))])
+    _print(["suite", "published as", "rows", "cells", "added"], rows)
+    print("added: cells that no row of the text has.")
+    print("`paceline list published NAME` gives its rows, and the command of each.")
+
+
+def published_rows(name: str) -> None:
+    """Each with the command that measures its cell here."""
+    if name not in all_benchmarks():
+        raise unknown("published benchmark", name, all_benchmarks())
+    print("\n".join(map(printable, blocks(all_benchmarks()[name].records))))
+
+
+LISTS = {"frameworks": frameworks, "workloads": workloads, "networks": networks, "published": published}
+
+
+def show(what: str, name: str) -> None:
+    if name and what != "published":
+        raise UserError(f"A name goes with `paceline list published`, not with {what}: {quoted(name)}.")
+    if name:
+        published_rows(name)
+    else:
+        LISTS[what]()

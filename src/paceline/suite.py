@@ -10,9 +10,11 @@ import msgspec
 
 from paceline import toml_text
 from paceline.bounds import MOST_VALUES, SUITE, check_length, check_word
+from paceline.devices import parse_devices
 from paceline.errors import UserError, unknown
 from paceline.given_files import read_text
 from paceline.letters import QUOTED, printable, shortened
+from paceline.shares import fitting
 
 Names = tuple[str, ...]
 Numbers = tuple[float, ...]
@@ -114,7 +116,16 @@ def _with_quick(settings: dict[str, Any], wanted: bool, path: Path) -> dict[str,
 def _overridden(settings: Mapping[str, Any], part: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Defaults, what a part has of its own, and the flags on top."""
     merged = {**settings, **_in_place_of(part, settings)}
-    return {**merged, **_in_place_of(overrides, merged)}
+    return {**merged, **_fitting_shares(merged, overrides), **_in_place_of(overrides, merged)}
+
+
+def _fitting_shares(settings: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the file that are for devices which a flag has replaced would only be in the way."""
+    if "devices" not in overrides or "shares" not in settings:
+        return {}
+    sets = [parse_devices(text) for text in _listed(overrides["devices"])]
+    written = [str(text) for text in _listed(settings["shares"])]
+    return {"shares": list(dict.fromkeys(text for devices in sets for text in fitting(written, devices)))}
 
 
 def _in_place_of(overrides: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,11 +42,17 @@ def uninstall(*frameworks: str) -> None:
 
 
 @app.command(name="list")
-def list_(what: Literal["frameworks", "workloads", "networks"] = "frameworks") -> None:
-    """List what there is: frameworks, workloads or networks."""
+def list_(what: Literal["frameworks", "workloads", "networks", "published"] = "frameworks", name: str = "") -> None:
+    """List what there is: frameworks, workloads, networks, or published benchmarks.
+
+    Parameters
+    ----------
+    name
+        Of a published benchmark, such as neon-vs-mxnet: its rows, with the commands that measure them here.
+    """
     from paceline import listings
 
-    {"frameworks": listings.frameworks, "workloads": listings.workloads, "networks": listings.networks}[what]()
+    listings.show(what, name)
 
 
 app.command(data := App(name="data", help="Fetch data sets, or list those that are there."))

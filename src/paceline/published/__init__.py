@@ -39,6 +39,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     id: str
     text: str
     devices: int | None = None  # the GPUs that it has; None where that is not known
+    cards: tuple[str, ...] = ()  # by their numbers, as the devices of its rows are called; empty where all are alike
     inferred: dict[str, str] = {}  # why a field holds what its text does not print
 
 

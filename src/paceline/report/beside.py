@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 
 from paceline.metrics import Row
+from paceline.naming import distinctions, grouped
 from paceline.published import Metric, Record, all_benchmarks, definitions
+from paceline.published.cells import device_count, rows_of
+from paceline.published.commands import NAMES, blocks, by_command
+from paceline.report.apart import SETTINGS
 from paceline.report.columns import number, part, where
 from paceline.report.exchanges import supplied_exchange
 from paceline.report.layouts import Grid
+from paceline.report.words import few
 
 OURS: dict[str, Callable[[Row], float | None]] = {  # by the first word of a definition
     "images_per_second": lambda row: row.images_per_second.median if row.images_per_second else None,
@@ -19,13 +24,6 @@ OURS: dict[str, Callable[[Row], float | None]] = {  # by the first word of a def
     "seconds_per_epoch": lambda row: row.seconds_per_epoch,
     "accuracy": lambda row: row.test_accuracy.median if row.test_accuracy else None,
     "memory": lambda row: sum(row.peak_memory_mib) if row.peak_memory_mib else None,
-}
-NAMES = {
-    "images_per_second": "images/s",
-    "seconds": "s",
-    "seconds_per_epoch": "s/epoch",
-    "accuracy": "accuracy",
-    "memory": "MiB",
 }
 LEFT_OUT = (  # we have no such column, or another line says it
     "seconds.user",
@@ -36,6 +34,14 @@ LEFT_OUT = (  # we have no such column, or another line says it
 )
 TRAININGS = ("seconds", "accuracy")  # figures of a whole training, which its length decides
 TINY = 1e-6  # what rounding may do
+TITLE = "published figures"
+ALWAYS = (
+    "ratio: here / there, on other hardware; `paceline audit published` lists all errors of the tables",
+    "[1] and so on: the command below that measures the published row here; `paceline list published` has all rows",
+)
+COMMANDS_TITLE = "The command of each published row, and what will differ all the same"
+MOST_PLACES = 8
+APART = {name: SETTINGS[name] for name in ("batch", "learning rate", "length")}
 HEADINGS = ("framework", "on", "published on", "what", "here", "there", "ratio")
 
 
@@ -101,18 +107,82 @@ def _rate_may_be(record: Record, row: Row) -> bool:
 
 
 def beside_published(rows: Sequence[Row]) -> Grid:
-    """One line for each figure that both have."""
-    pairs = [pair for row in rows for pair in pairs_of(row)]
-    if not pairs:
+    """One line for each figure that both have, and the commands that measure the published rows here."""
+    pairs, bare = [pair for row in rows for pair in pairs_of(row)], _without_figures(rows)
+    if not pairs and not bare:
         notes = ["none of these cells has a published figure: other networks, frameworks or numbers of devices"]
-        return Grid("published figures", (HEADINGS,), tuple(notes), turns=False)
+        return Grid(TITLE, (HEADINGS,), tuple(notes), turns=False)
     reasons = list(dict.fromkeys(reason for pair in pairs for reason in pair.unlike()))
     letters = dict(zip(reasons, labels(), strict=False))
-    lines = [_line(pair, letters) for pair in pairs]
+    records = _once([*(pair.record for pair in pairs), *bare])
+    numbers = {id(row): number for number, of in enumerate(by_command(records).values(), 1) for row in of}
+    places = _places(rows)
+    lines = [_line(pair, places[id(pair.row)], letters, numbers[id(pair.record)]) for pair in pairs]
     notes = [f"({label}) not divided: {reason}" for reason, label in letters.items()]
-    notes += _errors(pairs) + _inferred(pairs)
-    notes.append("ratio: here / there, on other hardware; `paceline audit published` lists all errors of the tables")
-    return Grid("published figures", (HEADINGS, *lines), tuple(notes), turns=False)
+    notes += [f"[{numbers[id(record)]}] no figure there: {_why_bare(record)}" for record in bare]
+    return Grid(
+        TITLE,
+        (HEADINGS, *lines),
+        (*notes, *_errors(pairs), *_inferred(pairs), *_added(rows), *ALWAYS),
+        turns=False,
+        unbroken=1,
+        words=4,
+        blocks=tuple(blocks(records, numbered=True)),
+        blocks_title=COMMANDS_TITLE,
+    )
+
+
+def _once(records: Iterable[Record]) -> list[Record]:
+    return list({id(record): record for record in records}.values())
+
+
+def _without_figures(rows: Sequence[Row]) -> list[Record]:
+    """Published rows of these cells that crashed, or were left blank."""
+    bare = [record for benchmark in all_benchmarks().values() for record in benchmark.records if not record.metrics]
+    return [record for record in bare if any(_same_cell(row, record) and _same_batch(row, record) for row in rows)]
+
+
+def _same_batch(row: Row, record: Record) -> bool:
+    return record.batch_size == row.batch_size
+
+
+def _why_bare(record: Record) -> str:
+    if record.failure:
+        return f"{record.row} crashed with {record.failure.strip().partition(':')[0]}"
+    return f"{record.row} is blank"
+
+
+def _added(rows: Sequence[Row]) -> list[str]:
+    """Cells that are not those of any published row; in a small form none is."""
+    if rows and all(row.quick for row in rows):
+        return ["+ scaled down by --quick: no cell is that of a published row, the nearest rows are shown"]
+    more = [row for row in rows if not row.command and (row.quick or not rows_of(row))]
+    groups = grouped(more, lambda row: (row.framework, row.workload))
+    return [
+        f"+ cells without a published row: {framework}, {workload}: {few(map(_place, group), MOST_PLACES, ', ')}"
+        for (framework, workload), group in groups.items()
+    ]
+
+
+def _place(row: Row) -> str:
+    """With all that may set it apart from the published ones."""
+    return f"{_set(row)} {row.batch_size} (lr={row.learning_rate:g})"
+
+
+def _set(row: Row) -> str:
+    """The devices, how they agree and where fake images come from."""
+    source = row.data.removeprefix("fake:") if row.data.startswith("fake") else ""
+    update = row.update if row.update != "replicated" else ""
+    return " ".join(filter(None, (where(row), source, update)))
+
+
+def _places(rows: Sequence[Row]) -> dict[int, str]:
+    """Of each row, with its batch, rate or length where these alone set it apart from another."""
+    found: dict[int, str] = {}
+    for group in grouped(rows, lambda row: (row.workload, row.framework)).values():
+        labelled = zip(group, distinctions(group, _set, APART), strict=True)
+        found |= {id(row): f"{_set(row)} {label}".strip() for row, label in labelled}
+    return found
 
 
 def _errors(pairs: Sequence[Pair]) -> list[str]:
@@ -151,16 +221,10 @@ def _same_cell(row: Row, record: Record) -> bool:
     """The same network on the same framework and number of devices; update and data where they are said."""
     return (
         (row.workload, row.framework.partition("+")[0], row.device_count)
-        == (record.workload, record.framework, _device_count(record))
+        == (record.workload, record.framework, device_count(record))
         and record.update in ("", row.update)
         and (record.data in ("", row.data) or not record.data.startswith("fake"))
     )
-
-
-def _device_count(record: Record) -> int:
-    """As it should have been printed."""
-    corrected = [error.corrected for error in record.errors if error.field == "device_count"]
-    return next((int(count) for count in corrected if isinstance(count, float)), record.device_count)
 
 
 def _shared(row: Row, record: Record) -> list[Metric]:
@@ -177,17 +241,15 @@ def _most_like(row: Row, records: Sequence[Record]) -> list[Record]:
     return same or [record for record in records if record.batch_size == nearest]
 
 
-def _line(pair: Pair, letters: dict[str, str]) -> tuple[str, ...]:
+def _line(pair: Pair, place: str, letters: dict[str, str], command: int) -> tuple[str, ...]:
     here = OURS[pair.kind](pair.row) or 0.0
     unlike = pair.unlike()
     show = part if pair.kind == "accuracy" else number
     ratio = f"({''.join(letters[reason] for reason in unlike)})" if unlike else f"{here / pair.there:.2f}"
-    source = f" {pair.row.data.removeprefix('fake:')}" if pair.record.data.startswith("fake") else ""
-    update = f" {pair.row.update}" if pair.record.update and pair.row.update != "replicated" else ""
     return (
         pair.row.framework,
-        where(pair.row) + source + update,
-        f"{pair.record.devices}, {pair.record.batch}" + "!" * _is_doubtful(pair.record),
+        place,
+        f"[{command}] {pair.record.devices}, {pair.record.batch}" + "!" * _is_doubtful(pair.record),
         NAMES[pair.kind],
         show(here),
         show(pair.there) + "!" * bool(pair.metric.error) + "~" * (pair.metric.definition in pair.record.inferred),

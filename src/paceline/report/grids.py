@@ -32,7 +32,7 @@ def text(grids: Sequence[Grid], width: int | None = None) -> str:
         console.print(_fitting(grid, console))
         for note in grid.notes:
             console.print(f"* {note}", markup=False)
-        for line in grid.blocks:
+        for line in (*filter(None, [grid.blocks_title]), *grid.blocks):
             console.print(line, markup=False, soft_wrap=True)  # a command in two lines would be two commands
         console.print()
     return output.getvalue()
@@ -84,8 +84,8 @@ def _table(grid: Grid) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     headings, *lines = grid.lines
     for place, heading in enumerate(headings):
-        numbers = place > 0 and all(line[place][:1].isdigit() or len(line[place]) < WORD for line in lines)
-        name = place < 2 and not numbers and all(len(line[place]) <= NAME for line in lines)
+        numbers = place >= grid.words and all(line[place][:1].isdigit() or len(line[place]) < WORD for line in lines)
+        name = place < grid.unbroken and not numbers and all(len(line[place]) <= NAME for line in lines)
         table.add_column(heading, justify="right" if numbers else "left", no_wrap=name, overflow="fold")
     for line in lines:
         table.add_row(*line)
@@ -97,9 +97,10 @@ def markdown(grids: Sequence[Grid]) -> str:
     lines = []
     for grid in grids:
         rows = [f"| {' | '.join(map(markdown_cell, line))} |" for line in grid.lines]
-        rows.insert(1, "|---|" + "---:|" * (len(grid.lines[0]) - 1))
+        rows.insert(1, "|" + "---|" * grid.words + "---:|" * (len(grid.lines[0]) - grid.words))
         notes = [f"* {markdown_cell(note)}" for note in grid.notes]
-        blocks = ["```text", *grid.blocks, "```", ""] if grid.blocks else []
+        named = [markdown_cell(grid.blocks_title), ""] if grid.blocks_title else []
+        blocks = [*named, "```text", *grid.blocks, "```", ""] if grid.blocks else []
         lines += [f"**{markdown_cell(grid.title)}**", "", *rows, "", *notes, "", *blocks]
     return "\n".join([*lines, ""])  # an empty line at the end: what follows is no part of the last note
 

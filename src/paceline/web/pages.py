@@ -13,6 +13,7 @@ from paceline.charts import KINDS, PENCIL, Figure, figures, load_series
 from paceline.findings import findings
 from paceline.metrics import Row
 from paceline.report import sentences
+from paceline.report.beside import beside_published
 from paceline.report.columns import tables
 from paceline.report.commands import command_remarks
 from paceline.report.layouts import LAYOUTS
@@ -74,6 +75,7 @@ class Section:
     arranged: list[Arranged]
     unarranged: str  # the layout that was left out because there are too many cells
     groups: list[Group]
+    published: Arranged | None  # figures of the texts that these rows continue
     drawing: Future[list[Figure]]  # of all tables together
 
     @property
@@ -166,8 +168,14 @@ class _Maker:
             arranged=[arranged(grid, self.number) for grid in LAYOUTS[layout](rows)] if fits else [],
             unarranged=layout if wanted and not fits else "",
             groups=[self.group(title, group) for title, group in groups],
+            published=self.published(rows),
             drawing=self.draw([row for title, group in groups if title in self.charted for row in group], ACROSS),
         )
+
+    def published(self, rows: Sequence[Row]) -> Arranged | None:
+        """Nothing where no text has such a row, or where there are too many cells."""
+        found = beside_published(rows) if len(rows) <= MOST_ARRANGED else None
+        return arranged(found, self.number) if found and found.blocks else None
 
     def group(self, title: str, rows: list[Row]) -> Group:
         kinds = [kind for kind in KINDS if kind not in ACROSS]

@@ -13,6 +13,7 @@ from paceline.report.layouts import JOINT, Cells, Grid
 from paceline.web.marks import Mark, marks_of
 from paceline.web.words import shown
 
+BLOCKS_TITLE = "The command of each cell, and what came of it"
 FOLDED = 30  # lines of a table that are shown at first
 Number = Callable[[Row], int]  # of a cell, on one page
 
@@ -89,6 +90,8 @@ class Arranged:
     lines: tuple[tuple[Pieces, ...], ...]
     notes: tuple[str, ...]
     blocks: str
+    blocks_title: str
+    words: int  # first columns that are no numbers
 
 
 def arranged(grid: Grid, number: Number) -> Arranged:
@@ -97,7 +100,16 @@ def arranged(grid: Grid, number: Number) -> Arranged:
         for line, texts in enumerate(grid.lines)
     ]
     notes = tuple(map(shown, grid.notes))
-    return Arranged(shown(grid.title), headings, tuple(lines), notes, "\n".join(map(shown, grid.blocks)))
+    blocks = "\n".join(map(shown, grid.blocks))
+    return Arranged(
+        title=shown(grid.title),
+        headings=headings,
+        lines=tuple(lines),
+        notes=notes,
+        blocks=blocks,
+        blocks_title=grid.blocks_title or BLOCKS_TITLE,
+        words=grid.words,
+    )
 
 
 def _pieces(text: str, cells: Cells, number: Number) -> Pieces:

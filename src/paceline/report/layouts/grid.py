@@ -22,7 +22,10 @@ class Grid:
     lines: tuple[tuple[str, ...], ...]  # the first has the headings
     notes: tuple[str, ...]
     turns: bool = True  # may be turned on its side to fit
+    words: int = 1  # first columns that are no numbers
+    unbroken: int = 2  # first columns whose names are not broken to fit
     blocks: tuple[str, ...] = ()  # lines below the notes that must stay as they are, such as commands
+    blocks_title: str = ""  # what they are, where they do not say it themselves
     cells: Mapping[Place, Cells] = field(default_factory=dict)  # whose value or name stands in a place, in its order
 
     def transposed(self) -> Grid:

@@ -72,11 +72,11 @@ def matrix(rows: Sequence[Row]) -> list[Grid]:
 
 def _two_matrices(name: str, rows: list[Row]) -> list[Grid]:
     def seconds(cells: Cells) -> str:
-        return next((f"{row.seconds:.3f}s" for row in cells if row and row.seconds is not None), MISSING)
+        return next((f"{row.seconds:.3f}s" for row in cells if row and row.seconds is not None), _empty(cells))
 
     def memory(cells: Cells) -> str:
         found = [" + ".join(f"{value:.0f}" for value in row.peak_memory_mib) for row in cells if row]
-        return f"{found[0]} MiB" if found and found[0] else MISSING
+        return f"{found[0]} MiB" if found and found[0] else _empty(cells)
 
     labelled = _labelled(rows)
     blocks = [line for label, row in labelled for line in _block(label, row)]
@@ -84,6 +84,11 @@ def _two_matrices(name: str, rows: list[Row]) -> list[Grid]:
     time = replace(_spread(f"{name}: time", labelled, seconds), notes=tuple(sureness(rows)))
     held = _spread(f"{name}: memory, peak minus idle", labelled, memory)
     return [time.transposed(), replace(held, notes=tuple(notes), blocks=tuple(blocks)).transposed()]
+
+
+def _empty(cells: Cells) -> str:
+    """A dash where nothing was to be measured, such as another framework's rate."""
+    return MISSING if any(cells) else NOTHING
 
 
 def _without_cause(row: Row) -> Row:
