@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from paceline.display import Progress
 from paceline.errors import UserError
 from paceline.frameworks import find
 from paceline.indexing import read_run
+from paceline.keys import short_key, without_defaults
 from paceline.letters import printable
 from paceline.machine import Machine, this_machine
 from paceline.measuring_lock import Measuring, alone
@@ -174,7 +174,7 @@ def _plan(record: RunRecord, repeats: int, timeout: float, machine: Machine) -> 
         timeout=timeout,
     )
     # A key of its own, so that tables with the old run keep it and no later `run` takes this one for done.
-    name, moment = hashlib.sha256(msgspec.json.encode(cell, order="sorted")).hexdigest()[:16], new_id()
+    name, moment = short_key(without_defaults(cell)), new_id()
     runs = tuple(Run(cell, number, f"{name}-{moment}-{number}", timeout) for number in numbers)
     return Plan(suite, (cell,), (), runs)
 
