@@ -100,8 +100,9 @@ class Job:
         recipe["decayed"] = tuple(recipe.get("decayed", Recipe.decayed))
         recipe["drops"] = tuple((start, factor) for start, factor in recipe.get("drops", ()))
         told["recipe"] = Recipe(**recipe)
-        tuples = {name: tuple(told[name]) for name in ("devices", "shares", "rates", "slow") if name in told}
-        return cls(**{**told, **tuples, "cores": tuple(tuple(row) for row in told["cores"])})
+        told.update({name: tuple(told[name]) for name in ("devices", "shares", "rates", "slow") if name in told})
+        told["cores"] = tuple(tuple(row) for row in told["cores"])
+        return cls(**told)
 
     @classmethod
     def read(cls, folder: Path) -> Job:
