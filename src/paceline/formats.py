@@ -1,8 +1,7 @@
-"""The versions of everything that is written to last: who reads what a newer Paceline wrote says so in one line.
+"""The versions of everything that is written to last; what a newer Paceline wrote is refused in one line.
 
-A version is raised when an older program would take what is written for something else. It is not for a field that an
-older program may pass over, and that has a default where it is missing: older files are always read. What has no version
-is of the first.
+Raise a version when an older program would misread what is written. A field that an older program may pass over, and
+that has a default where it is missing, needs none: older files are always read. What names no version is of the first.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ VERSIONS = {
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
-class Newer(UserError):
+class NewerError(UserError):
     """Something was written by a Paceline that came after this one."""
 
 
@@ -36,10 +35,10 @@ class Versioned(msgspec.Struct, frozen=True):
     format: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
-def check_version(kind: str, found: int, where: object) -> None:
+def check_version(kind: str, found: int, where: object, cure: str = "upgrade Paceline") -> None:
     if found > VERSIONS[kind]:
         versions = f"{kind} version {found}; this one reads up to {VERSIONS[kind]}"
-        raise Newer(f"{where} was written by a newer Paceline ({versions}): upgrade Paceline.")
+        raise NewerError(f"{where} was written by a newer Paceline ({versions}): {cure}.")
 
 
 def decode_versioned(content: bytes, as_type: type[Record], kind: str, where: object) -> Record:

@@ -21,6 +21,7 @@ from paceline.datasets.prepared import folder_of
 from paceline.devices import check_present
 from paceline.display import Progress
 from paceline.errors import UserError
+from paceline.formats import JOB, check_version
 from paceline.frameworks import find
 from paceline.indexing import read_run
 from paceline.keys import short_key, without_defaults
@@ -72,7 +73,9 @@ class Original:
     def job(self) -> Job:
         """What its worker was told; made anew from its cell where the record is too old to tell all of it."""
         try:
-            return Job.from_json(json.loads(read_plain(self.folder / JOB_FILE)))
+            told = json.loads(read_plain(self.folder / JOB_FILE))
+            check_version(JOB, told.get("format", 1), f"The job of run {self.record.id}")
+            return Job.from_json(told)
         except FileNotFoundError:
             raise UserError(f"Run {self.record.id} has no {JOB_FILE}, so it cannot be replayed.") from None
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
