@@ -18,7 +18,8 @@ from paceline.frameworks import Contestant, find
 from paceline.index_file import INDEX_FILE
 from paceline.machine import this_machine
 from paceline.metrics import table_rows
-from paceline.older_keys import EDITS, FIELDS, before_edits, older_run_key, older_twin_key, with_older_results
+from paceline.older_code import EDITS, before_edits, older_code_hash, same_code
+from paceline.older_keys import FIELDS, older_run_key, older_twin_key, with_older_results
 from paceline.pilots import pilots
 from paceline.plan import Plan, make_plan
 from paceline.run_keys import run_key
@@ -26,7 +27,7 @@ from paceline.runner import Tools, measured_shares
 from paceline.store import Store
 from paceline.suite import Suite, make_suite
 from paceline.twins import make_twins
-from paceline.worker_code import SOURCE
+from paceline.worker_code import SOURCE, code_hash
 from tests.command_line import CommandLine
 from tests.made_machines import machine
 from tests.made_runs import FAILED, OK, on_devices, record, save_run, trained
@@ -81,6 +82,17 @@ def test_edits_since_then_are_what_the_sources_say(place: str) -> None:
         assert content.count(now.encode()) == 1
         assert then.encode() in before_edits(place, content)
         assert now.encode() not in before_edits(place, content)
+
+
+@pytest.mark.parametrize("framework", ["fake", "fake+fail"])
+def test_verdicts_and_runs_of_both_rules_speak_of_the_same_code(framework: str) -> None:
+    now, then = code_hash("fake"), older_code_hash("fake")
+    assert now != then
+    for one, other in ((now, then), (then, now), (now, now), ("c0de", "c0de")):
+        assert same_code(framework, one, other)
+    for one, other in ((now, "c0de"), ("c0de", then), (now, older_code_hash("reference")), ("", then)):
+        assert not same_code(framework, one, other)
+    assert not same_code("of a plug-in that is gone", now, then)
 
 
 def store_of_then(folder: Path, plan: Plan, statuses: tuple[str, ...] = ("ok", "ok")) -> Store:

@@ -1,9 +1,9 @@
 """Keys of the first version: under which a store from before the second has what would be measured again.
 
 An old run counts as the same if today's facts make its very key by the rule of then: the settings of its cell, network,
-recipe, what is said of its framework, environment and machine, and every byte of the measuring code. Only the edits
-listed here may have been made to that since, which change no measurement, and fields that came later must be at their
-defaults. After any other edit an old run is not found by its key any more; it stays readable as before.
+recipe, what is said of its framework, environment and machine, and every byte of the measuring code. That code may differ
+by the edits of `older_code` alone, which change no measurement, and fields that came later must be at their defaults.
+After any other edit an old run is not found by its key any more; it stays readable as before.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from paceline.cell import Cell
 from paceline.frameworks import Framework, find
 from paceline.keys import short_key, without_defaults
 from paceline.machine import Machine, this_machine
+from paceline.older_code import older_code_hash
 from paceline.plan import Plan, Run
 from paceline.store import Store
-from paceline.worker_code import contents, hash_of
 from paceline.workloads import known_workload
 
 FIELDS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {  # as they were then
@@ -35,33 +35,6 @@ FIELDS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {  # as they were then
         *("name", "title", "package", "devices", "max_devices", "updates", "unequal_shares", "wrapper", "exchange"),
         *("data", "precisions", "processes", "launcher", "requirements", "cuda_requirements", "modes"),
         *("environment", "provided", "hidden"),
-    ),
-}
-EDITS = {  # of the worker half since then: what it says now, and what it said
-    "paceline_worker/graph.py": ((" for field in fields(op) if field.name in node}", " for field in fields(op)}"),),
-    "paceline_worker/protocol.py": (
-        ("JOB_FORMAT = 1  # raised when an older worker would take a job for something else\n", ""),
-        ('return {"format": JOB_FORMAT, **asdict(self)}', "return asdict(self)"),
-        (
-            '''        """Also a job of an older version, which lacks the fields that came later."""
-        told = dict(value)
-        if told.pop("format", 1) > JOB_FORMAT:
-            raise ValueError(f"This job has format {value['format']}, and Paceline here reads up to {JOB_FORMAT}.")
-        recipe: Dict[str, Any] = dict(told["recipe"])
-        recipe["decayed"] = tuple(recipe.get("decayed", Recipe.decayed))
-        recipe["drops"] = tuple((start, factor) for start, factor in recipe.get("drops", ()))
-        told["recipe"] = Recipe(**recipe)
-        told.update({name: tuple(told[name]) for name in ("devices", "shares", "rates", "slow") if name in told})
-        told["cores"] = tuple(tuple(row) for row in told["cores"])
-        return cls(**told)
-''',
-            """        drops = tuple((start, factor) for start, factor in value["recipe"]["drops"])
-        recipe = Recipe(**{**value["recipe"], "decayed": tuple(value["recipe"]["decayed"]), "drops": drops})
-        tuples = {name: tuple(value[name]) for name in ("devices", "shares", "rates", "slow")}
-        cores = tuple(tuple(row) for row in value["cores"])
-        return cls(**{**value, **tuples, "recipe": recipe, "cores": cores})
-""",
-        ),
     ),
 }
 
@@ -118,16 +91,3 @@ def older_fingerprint(name: str) -> str:
     pipelines = {name: pipeline.to_json() for name, pipeline in workload.pipelines.items()}
     facts = (workload.graph().to_json(), workload.classes, msgspec.to_builtins(workload.recipe), pipelines)
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:12]
-
-
-@cache
-def older_code_hash(framework: str) -> str:
-    """Of all bytes, as they were before those edits."""
-    return hash_of({place: before_edits(place, content) for place, content in contents(framework).items()})
-
-
-def before_edits(place: str, content: bytes) -> bytes:
-    text = content
-    for now, then in EDITS.get(place, ()):
-        text = text.replace(now.encode(), then.encode())
-    return text
