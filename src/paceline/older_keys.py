@@ -1,8 +1,8 @@
 """Keys of the first version: under which a store from before the second has what would be measured again.
 
 An old run counts as the same if today's facts make its very key by the rule of then: the settings of its cell, network,
-recipe, what is said of its framework, environment and machine, and every byte of the measuring code. That code may
-differ by the edits of `older_code` alone, which change no measurement; fields that came later must be at their defaults.
+recipe, what is said of its framework, environment and machine, and every byte of the measuring code. Only the edits of
+`older_code` may lie between, which change no measurement; and fields that came later must be at their defaults.
 After any other edit an old run is not found by its key any more; it stays readable as before.
 """
 
