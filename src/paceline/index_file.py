@@ -28,7 +28,6 @@ COMMIT_TRIES = 10  # each as long; what was measured for hours must not be lost 
 MAKING_SECONDS = 3600.0  # how long to wait for somebody who makes the index anew; the kernel tells if that one is gone
 POLL_SECONDS = 0.02
 FIRST_CHECKSUM = 2**16  # larger ones are no versions, but checksums: what was written here before there were versions
-REBUILD = "`paceline index`"
 NEW = f"{INDEX_FILE}.new-"  # begins the names of those that are being made
 BESIDE = ("-journal", "-wal", "-shm")  # files of SQLite that belong to one index and would spoil another
 OBJECTS = """
@@ -162,7 +161,9 @@ def is_current(index: sqlite3.Connection) -> bool:
     """
     version = index.execute("PRAGMA user_version").fetchone()[0]
     if version < FIRST_CHECKSUM:
-        check_version(INDEX, version, _path(index), f"upgrade Paceline, or let {REBUILD} make one for this version")
+        check_version(
+            INDEX, version, _path(index), "upgrade Paceline, or let `paceline index` make one for this version"
+        )
     if version != VERSIONS[INDEX]:
         return False
     return bool(index.execute(OBJECTS).fetchone()[0] == _objects())

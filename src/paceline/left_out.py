@@ -6,13 +6,12 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import cache
 
 from paceline.formats import NewerError
 
 REASONS = "SELECT reason FROM left_out ORDER BY name"
 Query = Callable[[str], list[sqlite3.Row]]
-_said: set[tuple[Path, str]] = set()  # a command may look into a store several times
 
 
 @contextmanager
@@ -24,11 +23,15 @@ def leaving_out_newer(index: sqlite3.Connection, name: str) -> Iterator[None]:
         index.execute("INSERT OR IGNORE INTO left_out VALUES (?, ?)", (name, str(reason)))
 
 
-def say_left_out(folder: Path, query: Query) -> None:
-    """One line for the user of a store from which something is left out, once in a command."""
+def say_left_out(query: Query) -> None:
+    """One line for the user of a store from which something is left out."""
     reasons = [row["reason"] for row in query(REASONS)]
-    if not reasons or (folder, reasons[0]) in _said:
-        return
-    _said.add((folder, reasons[0]))
-    more = f", as {'is one more' if len(reasons) == 2 else f'are {len(reasons) - 1} more'}" if len(reasons) > 1 else ""
-    print(f"paceline: {reasons[0]} It is left out{more}.", file=sys.stderr)
+    if reasons:
+        others = len(reasons) - 1
+        more = f", as {'is one' if others == 1 else f'are {others}'} more" if others else ""
+        _say(f"paceline: {reasons[0]} It is left out{more}.")
+
+
+@cache  # a command may look into a store several times
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -145,7 +145,7 @@ def chosen_rows(
         raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
     store = Store(folder)
     rows = table_rows(store, filters, target, everything=everything)
-    say_left_out(folder, store.query)
+    say_left_out(store.query)
     if not rows:
         chosen = " ".join(f"--{key} {value}{_right_word(key, value)}" for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")

@@ -110,7 +110,7 @@ def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Si
     with blaming_the_index(store):
         for row in filter(accept, store.query(RUNS)):
             _add(cells, row, named if by_name else comparable)
-        say_left_out(folder, store.query)
+        say_left_out(store.query)
         if not cells:
             raise UserError(f"No results match {quoted(text)} in {folder}.")
         return Side(text, metric, cells, _setups(store, cells.values()), by_name)

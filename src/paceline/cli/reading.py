@@ -101,4 +101,4 @@ def index(*, store: StoreFlag = None) -> None:
 
     folder = store or default_store()
     print(f"{Store(folder).rebuild()} runs in {folder}")
-    say_left_out(folder, Store(folder).query)
+    say_left_out(Store(folder).query)

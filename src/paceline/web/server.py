@@ -111,7 +111,7 @@ class _Server(uvicorn.Server):
 
 def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serve until somebody ends it; the address is said once it is open."""
-    say_left_out(folder, Store(folder).query)  # and an index that is missing or old is made anew now, not later
+    say_left_out(Store(folder).query)  # and an index that is missing or old is made anew now, not later
     store = Store(folder, read_only=True)
     observer = Observer(store)
     streams, rendered = Streams(observer.progress), Rendered()
