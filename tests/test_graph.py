@@ -1,5 +1,7 @@
 """The graph finds a mistake where it is made, and says sizes and padding as worked out by hand."""
 
+from dataclasses import make_dataclass
+
 import pytest
 
 from paceline.networks.blocks import half_padding, same_padding
@@ -136,6 +138,18 @@ def test_every_operation_survives_json(graph: Graph) -> None:
     assert {type(node.op).__name__ for node in graph.nodes.values()} == set(OPS)
     again = Graph.from_json(graph.to_json())
     assert (again.nodes, again.losses) == (graph.nodes, graph.losses)
+
+
+def test_graph_without_what_stands_at_its_default_is_read_alike(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is one that was written before an operation had some field."""
+    graph.add("conv", Conv(3, (3, 3)), "input")
+    written = graph.to_json()
+    *_, conv = written["nodes"]
+    short = {name: conv[name] for name in ("name", "op", "inputs", "channels", "kernel")}
+    assert len(conv) > len(short)
+    assert Graph.from_json({**written, "nodes": [*written["nodes"][:-1], short]}).nodes == graph.nodes
+    monkeypatch.setitem(OPS, "Conv", make_dataclass("Conv", [("groups", int, 1)], bases=(Conv,), frozen=True))
+    assert Graph.from_json(written).nodes["conv"].op.groups == 1
 
 
 @pytest.mark.parametrize(

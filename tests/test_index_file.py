@@ -71,7 +71,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 def old_version(store: Store) -> None:
     """The index as another version of Paceline left it."""
     with sqlite3.connect(store.folder / INDEX) as index:
-        index.execute("PRAGMA user_version = 99")
+        index.execute("PRAGMA user_version = 1")
     index.close()
 
 

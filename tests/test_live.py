@@ -339,7 +339,7 @@ def test_reader_undoes_what_a_killed_writer_left_half_done(store: Store) -> None
 def test_index_of_another_version_is_not_made_anew_by_a_mere_reader(store: Store) -> None:
     save_plan(store, {CELL: ["one"]})
     with store.transaction() as index:
-        index.execute("PRAGMA user_version = 99")
+        index.execute("PRAGMA user_version = 1")
     before = (store.folder / INDEX_FILE).read_bytes()
     with pytest.raises(UserError, match="is missing or of another version; `paceline index` makes it anew"):
         Store(store.folder, read_only=True).query("SELECT * FROM plan")

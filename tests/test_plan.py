@@ -21,7 +21,8 @@ from paceline.errors import UserError
 from paceline.frameworks import Contestant, all_frameworks, find
 from paceline.machine import Machine
 from paceline.matrix import check_split
-from paceline.plan import Plan, Run, make_job, make_plan, run_key
+from paceline.plan import Plan, Run, make_job, make_plan
+from paceline.run_keys import run_key
 from paceline.suite import make_suite
 from paceline.workloads import WORKLOADS
 from paceline_worker.graph import Graph
@@ -379,19 +380,19 @@ def test_key_changes_with_the_machine(change: dict[str, Any]) -> None:
 def test_key_changes_with_the_pins_of_the_framework(monkeypatch: pytest.MonkeyPatch) -> None:
     before = keys()
     newer = msgspec.structs.replace(find("fake").framework, requirements="numpy==99\n")
-    monkeypatch.setattr("paceline.plan.find", lambda name: Contestant(newer, ""))
+    monkeypatch.setattr("paceline.run_keys.find", lambda name: Contestant(newer, ""))
     assert before.isdisjoint(keys())
 
 
 def test_key_changes_with_the_measuring_code(monkeypatch: pytest.MonkeyPatch) -> None:
     before = keys()
-    monkeypatch.setattr("paceline.plan.code_hash", lambda framework: "another")
+    monkeypatch.setattr("paceline.run_keys.code_hash", lambda framework: "another")
     assert before.isdisjoint(keys())
 
 
 def test_key_changes_with_the_network_and_the_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
     before = keys()
-    monkeypatch.setattr("paceline.plan.fingerprint", lambda workload: "edited")
+    monkeypatch.setattr("paceline.run_keys.fingerprint", lambda workload, given: "edited")
     assert before.isdisjoint(keys())
 
 

@@ -26,6 +26,10 @@ ON_GPUS = job(
     shares=(48, 16),
     precision="bfloat16",
 )
+OPTIONAL = (
+    *("format", "parameter_device", "wrapped", "slow", "dataset", "pipeline", "evaluate", "count_correct", "task"),
+    *("rates", "given"),
+)
 
 
 @pytest.fixture
@@ -41,6 +45,17 @@ def lines(log: EventLog) -> list[dict[str, object]]:
 def test_job_survives_json(one: Job) -> None:
     neutral = replace(one, graph=json.loads(json.dumps(one.graph)))  # in the graph, tuples are lists by then
     assert Job.from_json(json.loads(json.dumps(one.to_json()))) == neutral
+
+
+def test_job_without_what_stands_at_its_default_is_read_alike() -> None:
+    """So are jobs of versions that did not have these fields."""
+    told = json.loads(json.dumps(ON_GPUS.to_json()))
+    short = {name: value for name, value in told.items() if name not in OPTIONAL}
+    short["recipe"] = {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4, "decayed": ["conv.kernel", "gamma"]}
+    assert len(told) - len(short) == len(OPTIONAL)
+    assert Job.from_json(short) == Job.from_json(told)
+    short["recipe"] = {"learning_rate": 0.1}
+    assert Job.from_json(short).recipe == Recipe(0.1)
 
 
 def test_job_is_read_from_its_folder(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from paceline.devices import parse_devices
 from paceline.display import Progress
 from paceline.errors import UserError
 from paceline.pilots import pilots
-from paceline.plan import another_round, make_job, make_plan, run_key
+from paceline.plan import another_round, make_job, make_plan
+from paceline.run_keys import run_key
 from paceline.runner import Tools, measured_shares
 from paceline.shares import divide
 from paceline.store import Store

@@ -10,6 +10,7 @@ import msgspec
 from paceline.cell import Cell
 from paceline.devices import parse_devices
 from paceline.errors import UserError
+from paceline.older_code import same_code
 from paceline.plain_files import read_plain
 from paceline.records import UNREADABLE
 from paceline.run_facts import Facts
@@ -41,21 +42,21 @@ def _read(path: Path) -> Verdict:
     return found
 
 
-Proofs = dict[tuple[str, ...], list[Verdict]]  # by what they are about
+Proofs = dict[tuple[str, ...], list[Verdict]]  # by what they are about, but for the code
 
 
 def proofs(store: Path) -> Proofs:
     found: Proofs = {}
     for verdict in load(store):
-        about = (*scope(verdict), verdict.fingerprint, verdict.worker_code, verdict.machine)
+        about = (*scope(verdict), verdict.fingerprint, verdict.machine)
         found.setdefault(about, []).append(verdict)
     return found
 
 
 def proven(found: Proofs, cell: Cell, run: Facts) -> bool:
     """Whether what a run trained was found equal, and never unequal, on exactly such devices in exactly this way."""
-    about = (*scope(cell), run["fingerprint"], run["worker_code"], run["machine"])
-    verdicts = found.get(about, [])
+    about, code = (*scope(cell), run["fingerprint"], run["machine"]), run["worker_code"]
+    verdicts = [one for one in found.get(about, ()) if same_code(cell.framework, one.worker_code, code)]
     return bool(verdicts) and all(verdict.equal for verdict in verdicts)
 
 

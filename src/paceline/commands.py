@@ -23,6 +23,7 @@ from paceline.letters import printable
 from paceline.machine import this_machine
 from paceline.measuring_lock import Measuring, alone
 from paceline.metrics import chosen_rows, layout_of, table_rows
+from paceline.older_keys import with_older_results
 from paceline.plain_files import LINES_BYTES, open_plain
 from paceline.plan import Plan, Run, make_plan
 from paceline.published.cells import added
@@ -75,7 +76,8 @@ def pending(plan: Plan, store: Store, done: str) -> list[Run]:
 
 def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) -> None:
     machine = this_machine()
-    plan, store = plan_of(what, settings), Store(folder)
+    store = Store(folder)
+    plan = with_older_results(plan_of(what, settings), store, "all")
     left = pending(plan, store, "all")
     if machine.quota_cores is not None:
         print(f"{machine.cores_in_words}: devices that want more of them are marked oversubscribed")
@@ -113,14 +115,15 @@ def _warn(plan: Plan, left: Sequence[Run], flags: Mapping[str, Any]) -> None:
 
 def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str, *, wait: bool = False) -> bool:
     """Measure what is missing and print the table; whether any cell failed."""
-    store, plan = Store(folder), plan_of(what, settings)
+    store = Store(folder)
+    plan = with_older_results(plan_of(what, settings), store, done)
     save = partial(store.save_plan, command=shlex.join(["paceline", *sys.argv[1:]]))
     with alone(wait=wait) as measuring:
         plan_id = save(plan, older_runs=done)
         measuring.note_plan(folder, plan_id)
         _warn(plan, pending(plan, store, done), settings)
         measure(plan, store, done, measuring)
-        for wider_id, added in further_rounds(plan, plan_id, store, save):
+        for wider_id, added in further_rounds(plan, plan_id, store, save, done):
             measuring.note_plan(folder, wider_id)
             measure(added, store, done, measuring)
             plan_id = wider_id

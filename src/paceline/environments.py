@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
 import platform
@@ -19,6 +18,7 @@ from paceline.errors import UserError
 from paceline.frameworks import Framework
 from paceline.home import environments_folder
 from paceline.installing import make_environment
+from paceline.keys import short_key
 from paceline.launchers import worker_environment
 from paceline.locks import exclusive
 from paceline.worker_code import deploy
@@ -45,7 +45,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fingerprint(self) -> str:
         facts = (self.python_version, sorted(self.packages.items()))
-        return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:12]
+        return short_key(facts, 12)
 
 
 def ensure(framework: Framework, say: Say) -> Environment:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,14 @@ from paceline.commands import measure, plan_of
 from paceline.devices import cards_of
 from paceline.display import Progress
 from paceline.errors import UserError
+from paceline.keys import short_key
 from paceline.lost_time import LostTime, Times, lost_time, typical
 from paceline.machine import Machine, this_machine
 from paceline.measuring_lock import Measuring, alone
+from paceline.older_keys import older_run_key, older_twin_key, stored_key, with_older_results
 from paceline.outcome import Outcome, cause_of
-from paceline.plan import Plan, Run, reason_to_skip, run_key
+from paceline.plan import Plan, Run, reason_to_skip
+from paceline.run_keys import run_key
 from paceline.runner import Tools, measured_shares
 from paceline.shares import EQUAL, MEASURED, told_shares
 from paceline.store import Store
@@ -79,7 +81,8 @@ def explain_cell(
             return _explanation(cell, rounds, failures=(shares.message or "its shares are not known",))
         twins = make_twins(replace(cell, shares=shares), cards_of(cell.device_set, this_machine()))
         _check_possible(twins)
-        planned = rounds_of(twins, rounds, plan.suite, this_machine())
+        known = store.done(count_failed=False)
+        planned = rounds_of(twins, rounds, plan.suite, this_machine(), known)
         _measure_rounds(planned, plan, store, measuring)
     return _read(twins, planned, store)
 
@@ -116,6 +119,7 @@ def _settled_shares(cell: Cell, plan: Plan, store: Store, measuring: Measuring) 
     """As told; or measured now, so that all twins get the same; or why that failed."""
     if cell.shares != MEASURED:
         return cell.shares
+    plan = with_older_results(plan, store, "ok")
     pilots = tuple(run for run in plan.runs if run.cell != cell)
     measure(changed(plan, runs=pilots), store, "ok", measuring)
     tools = Tools(store, this_machine(), Progress(Console(stderr=True), [], store.seconds_of))
@@ -125,23 +129,29 @@ def _settled_shares(cell: Cell, plan: Plan, store: Store, measuring: Measuring) 
     return EQUAL if len(set(shares)) == 1 else ":".join(map(str, shares))
 
 
-def rounds_of(twins: Twins, rounds: int, suite: Suite, machine: Machine) -> list[list[Run]]:
-    """Every twin once in each round, in an order of its own, so that noise hits all alike."""
+def rounds_of(
+    twins: Twins, rounds: int, suite: Suite, machine: Machine, known: Collection[str] = ()
+) -> list[list[Run]]:
+    """Every twin once in each round, in an order of its own, so that noise hits all alike; `known` keys are stored."""
     cells = twins.cells()
     orders = [
         random.Random(f"{suite.seed}/{repeat}").sample(cells, len(cells))  # noqa: S311 - order, not secrets
         for repeat in range(rounds)
     ]
     return [
-        [Run(cell, repeat, _key(twins, cell, repeat, machine), suite.timeout) for cell in order]
+        [Run(cell, repeat, _key(twins, cell, repeat, machine, known), suite.timeout) for cell in order]
         for repeat, order in enumerate(orders)
     ]
 
 
-def _key(twins: Twins, cell: Cell, repeat: int, machine: Machine) -> str:
+def _key(twins: Twins, cell: Cell, repeat: int, machine: Machine, known: Collection[str]) -> str:
     """Also names what is explained: the same twin of another cell was measured at another time, with other noise."""
-    names = f"{run_key(twins.whole, repeat, machine)} {run_key(cell, repeat, machine)}"
-    return hashlib.sha256(names.encode()).hexdigest()[:16]
+    both = (twins.whole, cell)
+    return stored_key(
+        short_key([run_key(one, repeat, machine) for one in both]),
+        lambda: older_twin_key(*(older_run_key(one, repeat, machine) for one in both)),
+        known,
+    )
 
 
 def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, measuring: Measuring) -> None:

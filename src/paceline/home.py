@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import platformdirs
-
 
 def home() -> Path:
     """`$PACELINE_HOME`, or the user's data directory."""
-    return Path(os.environ.get("PACELINE_HOME") or platformdirs.user_data_dir("paceline")).expanduser().absolute()
+    return Path(os.environ.get("PACELINE_HOME") or _users_own()).expanduser().absolute()
+
+
+def _users_own() -> str:
+    import platformdirs  # every command imports this file, and few need to know
+
+    return platformdirs.user_data_dir("paceline")
 
 
 def environments_folder() -> Path:

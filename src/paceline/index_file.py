@@ -12,7 +12,6 @@ import os
 import secrets
 import sqlite3
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from paceline.errors import UserError
+from paceline.formats import INDEX, VERSIONS, check_version
 from paceline.plain_files import kind_of
 
 INDEX_FILE = "index.sqlite"
@@ -27,6 +27,7 @@ BUSY_SECONDS = 30.0  # how long SQLite waits for a lock, before a transaction an
 COMMIT_TRIES = 10  # each as long; what was measured for hours must not be lost to somebody who reads for minutes
 MAKING_SECONDS = 3600.0  # how long to wait for somebody who makes the index anew; the kernel tells if that one is gone
 POLL_SECONDS = 0.02
+FIRST_CHECKSUM = 2**16  # larger ones are no versions, but checksums: what was written here before there were versions
 NEW = f"{INDEX_FILE}.new-"  # begins the names of those that are being made
 BESIDE = ("-journal", "-wal", "-shm")  # files of SQLite that belong to one index and would spoil another
 OBJECTS = """
@@ -137,7 +138,7 @@ def create(index: sqlite3.Connection) -> None:
     """All tables and views, in a database that has none."""
     for statement in _schema().split(";\n"):
         index.execute(statement)
-    index.execute(f"PRAGMA user_version = {_version()}")
+    index.execute(f"PRAGMA user_version = {VERSIONS[INDEX]}")
 
 
 def commit(index: sqlite3.Connection) -> None:
@@ -153,8 +154,17 @@ def commit(index: sqlite3.Connection) -> None:
 
 
 def is_current(index: sqlite3.Connection) -> bool:
-    """Whether it has our tables and views and no others: a stranger's could compute for ever."""
-    if index.execute("PRAGMA user_version").fetchone()[0] != _version():
+    """Whether it has our tables and views and no others: a stranger's could compute for ever.
+
+    One of a newer version is refused. Rebuilding it would take it from the newer Paceline and drop what only that can
+    read, and two versions that take turns would rebuild it at every command. An older one is out of use.
+    """
+    version = index.execute("PRAGMA user_version").fetchone()[0]
+    if version < FIRST_CHECKSUM:
+        check_version(
+            INDEX, version, _path(index), "upgrade Paceline, or let `paceline index` make one for this version"
+        )
+    if version != VERSIONS[INDEX]:
         return False
     return bool(index.execute(OBJECTS).fetchone()[0] == _objects())
 
@@ -170,9 +180,8 @@ def _objects() -> str:
         return str(index.execute(OBJECTS).fetchone()[0])
 
 
-def _version() -> int:
-    """The text of the schema is its version."""
-    return zlib.crc32(_schema().encode()) >> 1
+def _path(index: sqlite3.Connection) -> str:
+    return str(index.execute("PRAGMA database_list").fetchone()["file"])
 
 
 @cache  # as it was when this process began, even if Paceline is upgraded while it runs

@@ -13,12 +13,12 @@ import msgspec
 
 from paceline import resources
 from paceline.devices import cards_of
-from paceline.errors import UserError
 from paceline.events import Block, Evaluation, EventFile, Phase, event_files
+from paceline.formats import RUN_RECORD, decode_versioned
 from paceline.monitor import Sample, read_samples
 from paceline.outcome import INTERNAL_ERROR, Outcome
 from paceline.plain_files import read_plain
-from paceline.records import FORMAT, OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord, cell_id
+from paceline.records import OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord, cell_id
 from paceline.setups import setup_of
 from paceline.timing.usage import insert_usage
 
@@ -98,12 +98,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
 
 
 def read_run(folder: Path) -> RunRecord:
-    record = msgspec.json.decode(read_plain(folder / RUN_FILE), type=RunRecord)
-    if record.format != FORMAT:
-        raise UserError(
-            f"{folder} has format {record.format}, this Paceline reads {FORMAT}: use the version that wrote it."
-        )
-    return record
+    return decode_versioned(read_plain(folder / RUN_FILE), RunRecord, RUN_RECORD, f"Run {folder.name}")
 
 
 def _insert_setup(index: sqlite3.Connection, run: RunRecord, folder: Path) -> str:

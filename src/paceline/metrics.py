@@ -16,6 +16,7 @@ from paceline.cell import Cell
 from paceline.chance import chance, check_target, least_target
 from paceline.cost import Cost
 from paceline.errors import UserError
+from paceline.left_out import say_left_out
 from paceline.measured import OF_PLANS, Measured, select, shown_plan
 from paceline.outcome import cause_of
 from paceline.resources import Noise, Range
@@ -142,7 +143,9 @@ def chosen_rows(
     """The rows for a user who must be told if there are none."""
     if not folder.exists():
         raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
-    rows = table_rows(Store(folder), filters, target, everything=everything)
+    store = Store(folder)
+    rows = table_rows(store, filters, target, everything=everything)
+    say_left_out(store.query)
     if not rows:
         chosen = " ".join(f"--{key} {value}{_right_word(key, value)}" for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-
-import msgspec
 
 from paceline import environments
 from paceline.bounds import check_runs
@@ -21,10 +18,10 @@ from paceline.machine import Machine
 from paceline.matrix import FAKE_SOURCES, cells_of
 from paceline.naming import cell_names
 from paceline.pilots import ROUNDS, pilots
+from paceline.run_keys import run_key
 from paceline.shares import MEASURED, told_shares
 from paceline.suite import Suite
-from paceline.worker_code import code_hash
-from paceline.workloads import fingerprint, known_workload
+from paceline.workloads import known_workload
 from paceline_worker.protocol import Job
 
 BLOCKS = 10  # readings of the clock in a run: enough to see jitter, too few to cost anything
@@ -143,16 +140,6 @@ def _round(cells: list[Cell], repeat: int, suite: Suite, machine: Machine) -> li
     """Every cell once, in an order of its own, so that noise hits all alike."""
     shuffled = random.Random(f"{suite.seed}/{repeat}").sample(cells, len(cells))  # noqa: S311 - order, not secrets
     return [Run(cell, repeat, run_key(cell, repeat, machine), suite.timeout) for cell in shuffled]
-
-
-def run_key(cell: Cell, repeat: int, machine: Machine) -> str:
-    """Names what is measured: cell, repeat, network, recipe, the framework and its pins, machine and measuring code."""
-    framework = find(cell.framework).framework
-    brought = environments.brought(framework)
-    what = (msgspec.to_builtins(cell), repeat, fingerprint(cell.workload))
-    by_what = (msgspec.to_builtins(framework), brought and brought.fingerprint, code_hash(framework.name), machine.id)
-    facts = (what, by_what)
-    return hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:16]
 
 
 def make_job(run: Run, shares: tuple[int, ...] = ()) -> Job:

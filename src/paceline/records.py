@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import msgspec
 
 from paceline.cell import Cell
+from paceline.formats import PLAN, RUN_RECORD, VERSIONS
 from paceline.machine import Machine
 from paceline.timing.command import CommandCode
 
 RUN_FOLDER, PLAN_FOLDER = "runs", "plans"
 RUN_FILE, OUTCOME_FILE = "run.json", "outcome.json"
-FORMAT = 1
 SECRET = re.compile(
     r"token|secret|passw|pwd|credential|auth|(api|private|access)[_-]?key|^TF_VAR_", re.IGNORECASE
 )  # names of variables and flags
@@ -23,7 +23,7 @@ UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) 
 class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a `run` command was going to measure, skipped cells included."""
 
-    format: int = FORMAT
+    format: int = VERSIONS[PLAN]
     id: str
     suite: str
     command: str
@@ -37,7 +37,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known about a run before it starts; with the job, enough to do it again."""
 
-    format: int = FORMAT
+    format: int = VERSIONS[RUN_RECORD]
     id: str
     key: str
     cell: Cell

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 from dataclasses import dataclass, replace
@@ -22,8 +21,10 @@ from paceline.datasets.prepared import folder_of
 from paceline.devices import check_present
 from paceline.display import Progress
 from paceline.errors import UserError
+from paceline.formats import JOB, check_version
 from paceline.frameworks import find
 from paceline.indexing import read_run
+from paceline.keys import short_key, without_defaults
 from paceline.letters import printable
 from paceline.machine import Machine, this_machine
 from paceline.measuring_lock import Measuring, alone
@@ -72,7 +73,9 @@ class Original:
     def job(self) -> Job:
         """What its worker was told; made anew from its cell where the record is too old to tell all of it."""
         try:
-            return Job.from_json(json.loads(read_plain(self.folder / JOB_FILE)))
+            told = json.loads(read_plain(self.folder / JOB_FILE))
+            check_version(JOB, told.get("format", 1), f"The job of run {self.record.id}")
+            return Job.from_json(told)
         except FileNotFoundError:
             raise UserError(f"Run {self.record.id} has no {JOB_FILE}, so it cannot be replayed.") from None
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
@@ -174,7 +177,7 @@ def _plan(record: RunRecord, repeats: int, timeout: float, machine: Machine) -> 
         timeout=timeout,
     )
     # A key of its own, so that tables with the old run keep it and no later `run` takes this one for done.
-    name, moment = hashlib.sha256(msgspec.json.encode(cell, order="sorted")).hexdigest()[:16], new_id()
+    name, moment = short_key(without_defaults(cell)), new_id()
     runs = tuple(Run(cell, number, f"{name}-{moment}-{number}", timeout) for number in numbers)
     return Plan(suite, (cell,), (), runs)
 

@@ -9,11 +9,14 @@ from dataclasses import replace
 from paceline.cell import Cell
 from paceline.machine import this_machine
 from paceline.metrics import table_rows
+from paceline.older_keys import with_older_results
 from paceline.plan import Plan, another_round
 from paceline.store import Store
 
 
-def further_rounds(plan: Plan, plan_id: str, store: Store, save: Callable[[Plan], str]) -> Iterator[tuple[str, Plan]]:
+def further_rounds(
+    plan: Plan, plan_id: str, store: Store, save: Callable[[Plan], str], older_runs: str = "ok"
+) -> Iterator[tuple[str, Plan]]:
     """The runs of one round after the other, as plans; they end when no cell is noisy or the time is over.
 
     What is saved, and named by its id, are plans with all rounds so far. A round that has begun is finished: else its
@@ -23,7 +26,7 @@ def further_rounds(plan: Plan, plan_id: str, store: Store, save: Callable[[Plan]
         return
     deadline = time.monotonic() + plan.suite.budget
     while time.monotonic() < deadline and (cells := noisy_cells(plan, plan_id, store)):
-        before, plan = plan, another_round(plan, cells, this_machine())
+        before, plan = plan, with_older_results(another_round(plan, cells, this_machine()), store, older_runs)
         plan_id = save(plan)
         yield plan_id, replace(plan, runs=plan.runs[len(before.runs) :])
 

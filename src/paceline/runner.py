@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sqlite3
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from paceline import datasets, environments, internal_errors, oom
+from paceline.cell import Cell
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.events import AnyEvent
@@ -22,10 +24,12 @@ from paceline.frameworks import find
 from paceline.launchers import Command, commands, held_port
 from paceline.lost_devices import with_troubles
 from paceline.machine import Machine
+from paceline.older_keys import older_run_key
 from paceline.outcome import Outcome, judge, with_processes
 from paceline.pilots import ROUNDS, pilots
-from paceline.plan import Run, make_job, run_key
+from paceline.plan import Run, make_job
 from paceline.records import OUTCOME_FILE, RunRecord
+from paceline.run_keys import run_key
 from paceline.shares import divide
 from paceline.store import Store, new_id
 from paceline.worker import LOG_FILE, Worker
@@ -112,7 +116,7 @@ def measured_shares(run: Run, tools: Tools) -> tuple[int, ...] | Outcome:
     """Images of each device by what it did alone; none where they are known without; or why they are not known."""
     speeds = []
     for index, pilot in enumerate(pilots(run.cell)):
-        found = [tools.store.newest(run_key(pilot, repeat, tools.machine)) for repeat in range(ROUNDS)]
+        found = [_newest(pilot, repeat, tools) for repeat in range(ROUNDS)]
         for one in found:
             if one is None or one["status"] != "ok":
                 why = f"{one['message']} (paceline log {one['id']})" if one else "not run"
@@ -122,6 +126,12 @@ def measured_shares(run: Run, tools: Tools) -> tuple[int, ...] | Outcome:
         return divide(run.cell.batch_size, speeds, run.cell.device_set) if speeds else ()
     except UserError as error:
         return _without_shares(str(error))
+
+
+def _newest(cell: Cell, repeat: int, tools: Tools) -> sqlite3.Row | None:
+    """Of today's key, or else of the older one."""
+    newest, machine = tools.store.newest, tools.machine
+    return newest(run_key(cell, repeat, machine)) or newest(older_run_key(cell, repeat, machine))
 
 
 def without_shares(outcome: Outcome, folder: Path) -> Outcome:

@@ -27,6 +27,11 @@ CREATE TABLE plan_run (          -- the runs that a plan wants of a cell
 CREATE INDEX plan_run_plan ON plan_run(plan_id);
 CREATE INDEX plan_run_key ON plan_run(key, plan_id);
 
+CREATE TABLE left_out (          -- what a newer version wrote, so that this one cannot read it
+    name     TEXT PRIMARY KEY,   -- of a run or a plan
+    reason   TEXT NOT NULL       -- in a sentence for the user
+);
+
 CREATE TABLE setup (             -- what runs ran with beside the settings of their cells, once for all that are alike
     id       TEXT PRIMARY KEY,
     facts    TEXT NOT NULL       -- as JSON

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+from contextlib import suppress
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from paceline.keys import network_facts, short_key
 from paceline.machine import Machine
 from paceline.plain_files import read_plain
 from paceline.records import RunRecord
 from paceline.timing.command import CommandCode, ExternalCommand
+from paceline_worker.graph import Graph
 from paceline_worker.protocol import JOB_FILE, Job
 
 OWN_VARIABLES = (  # other in every run, or a place on the disk
@@ -52,7 +55,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
+        return short_key(self)
 
 
 def setup_of(record: RunRecord, folder: Path) -> Setup:
@@ -81,8 +84,8 @@ def _job_setup(folder: Path) -> JobSetup | None:
     try:
         job = Job.from_json(json.loads(read_plain(folder / JOB_FILE)))
         return JobSetup(
-            network=_hash((job.graph, job.classes)),
-            pipeline=_hash(job.pipeline),
+            network=_network(json.dumps(job.graph), job.classes),
+            pipeline=short_key(job.pipeline, 12),
             recipe=asdict(job.recipe),
             block_steps=job.block_steps,
             epoch_images=job.epoch_images,
@@ -91,5 +94,10 @@ def _job_setup(folder: Path) -> JobSetup | None:
         return None  # `replay` makes such a job anew from its cell
 
 
-def _hash(value: Any) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:12]
+@lru_cache(maxsize=64)  # a store has many runs of few networks
+def _network(graph: str, classes: int) -> str:
+    """Its hash; of one with operations that this version does not know, as its file has it."""
+    facts = json.loads(graph)
+    with suppress(LookupError, TypeError, ValueError, AttributeError):
+        facts = network_facts(Graph.from_json(facts))
+    return short_key((facts, classes), 12)

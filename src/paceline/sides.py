@@ -15,6 +15,7 @@ import msgspec
 from paceline.cell import Cell
 from paceline.errors import UserError
 from paceline.index_damage import blaming_the_index
+from paceline.left_out import say_left_out
 from paceline.letters import quoted
 from paceline.outcome import cause_of
 from paceline.setups import Setup
@@ -109,6 +110,7 @@ def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Si
     with blaming_the_index(store):
         for row in filter(accept, store.query(RUNS)):
             _add(cells, row, named if by_name else comparable)
+        say_left_out(store.query)
         if not cells:
             raise UserError(f"No results match {quoted(text)} in {folder}.")
         return Side(text, metric, cells, _setups(store, cells.values()), by_name)

@@ -16,8 +16,10 @@ from typing import Any
 import msgspec
 
 from paceline.errors import UserError
+from paceline.formats import PLAN, decode_versioned
 from paceline.index_file import BUSY_SECONDS, INDEX_FILE, IndexFile, commit, is_current
 from paceline.indexing import insert_plan, insert_run
+from paceline.left_out import leaving_out_newer
 from paceline.letters import one_line, quoted, shortened
 from paceline.outcome import Outcome
 from paceline.plain_files import RECORD_BYTES, read_plain
@@ -186,12 +188,12 @@ class Store:
 
         def fill(index: sqlite3.Connection) -> None:
             for path in sorted(set((self.folder / PLAN_FOLDER).glob("*.json")) - known):
-                with naming(path):
-                    insert_plan(index, msgspec.json.decode(read_plain(path), type=PlanRecord))
+                with naming(path), leaving_out_newer(index, path.stem):
+                    insert_plan(index, decode_versioned(read_plain(path), PlanRecord, PLAN, f"Plan {path.stem}"))
                 known.add(path)
             for folder in self._run_folders():
                 if folder not in known and (folder / OUTCOME_FILE).exists():
-                    with naming(folder):
+                    with naming(folder), leaving_out_newer(index, folder.name):
                         insert_run(index, folder)
                     known.add(folder)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import paceline_worker
+from paceline.code_meaning import meaning
 from paceline.frameworks import FOLDER, folders
 from paceline.home import home
 
@@ -16,13 +18,13 @@ SOURCE = Path(paceline_worker.__file__).parent
 
 @cache
 def deploy(framework: str) -> Path:
-    """The folder to put on PYTHONPATH; its name is the hash of the code in it."""
-    target = home() / "worker" / code_hash(framework)
+    """The folder to put on PYTHONPATH; its name is the hash of all bytes in it: what runs is what the sources say."""
+    target = home() / "worker" / hash_of(contents(framework))
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             whole = Path(scratch) / "whole"
-            for place, content in _contents(framework).items():
+            for place, content in contents(framework).items():
                 (whole / place).parent.mkdir(parents=True, exist_ok=True)
                 (whole / place).write_bytes(content)
             try:
@@ -35,15 +37,22 @@ def deploy(framework: str) -> Path:
 
 @cache
 def code_hash(framework: str) -> str:
-    """Names the code that measures: the worker half and this framework's folder, and no other one's."""
+    """Names the code that measures: the worker half and this framework's folder, and no other one's.
+
+    Comments and docstrings are not part of it: to explain code better must not orphan what it has measured.
+    """
+    return hash_of({place: meaning(place, content) for place, content in contents(framework).items()})
+
+
+def hash_of(files: Mapping[str, bytes]) -> str:
     digest = hashlib.sha256()
-    for place, content in sorted(_contents(framework).items()):
+    for place, content in sorted(files.items()):
         digest.update(place.encode() + b"\0" + content + b"\0")
     return digest.hexdigest()[:12]
 
 
 @cache
-def _contents(framework: str) -> dict[str, bytes]:
+def contents(framework: str) -> dict[str, bytes]:
     """Read once: a file that is edited before its copy is made must not come under the name of the old one."""
     return {place: path.read_bytes() for place, path in _files(framework).items()}
 

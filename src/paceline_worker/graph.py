@@ -280,7 +280,7 @@ class Graph:
         graph = cls()
         for node in value["nodes"]:
             op = OPS[node["op"]]
-            settings = {field.name: thaw(node[field.name]) for field in fields(op)}
+            settings = {field.name: thaw(node[field.name]) for field in fields(op) if field.name in node}
             graph.add(node["name"], op(**settings), *node["inputs"])
         graph.losses = dict(value["losses"])
         return graph

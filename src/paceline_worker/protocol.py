@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, Tuple
 
 JOB_FILE = "job.json"
+JOB_FORMAT = 1  # raised when an older worker would take a job for something else
 LEASE_FILE = "lease"  # locked by the orchestrator for as long as it lives
 
 # The phases of a run, in order. Only `train` is measured as training.
@@ -87,15 +88,21 @@ class Job:
         return share * len(self.devices) / self.batch_size
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {"format": JOB_FORMAT, **asdict(self)}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Job:
-        drops = tuple((start, factor) for start, factor in value["recipe"]["drops"])
-        recipe = Recipe(**{**value["recipe"], "decayed": tuple(value["recipe"]["decayed"]), "drops": drops})
-        tuples = {name: tuple(value[name]) for name in ("devices", "shares", "rates", "slow")}
-        cores = tuple(tuple(row) for row in value["cores"])
-        return cls(**{**value, **tuples, "recipe": recipe, "cores": cores})
+        """Also a job of an older version, which lacks the fields that came later."""
+        told = dict(value)
+        if told.pop("format", 1) > JOB_FORMAT:
+            raise ValueError(f"This job has format {value['format']}, and Paceline here reads up to {JOB_FORMAT}.")
+        recipe: Dict[str, Any] = dict(told["recipe"])
+        recipe["decayed"] = tuple(recipe.get("decayed", Recipe.decayed))
+        recipe["drops"] = tuple((start, factor) for start, factor in recipe.get("drops", ()))
+        told["recipe"] = Recipe(**recipe)
+        told.update({name: tuple(told[name]) for name in ("devices", "shares", "rates", "slow") if name in told})
+        told["cores"] = tuple(tuple(row) for row in told["cores"])
+        return cls(**told)
 
     @classmethod
     def read(cls, folder: Path) -> Job:

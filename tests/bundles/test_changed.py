@@ -50,7 +50,7 @@ def without(name: str) -> Callable[[Files], Files]:
         (lambda files: {**files, MANIFEST_FILE: b"{"}, "manifest.json: Input data was truncated"),
         (
             edited(MANIFEST_FILE, lambda found: found.update(format=2)),
-            "manifest.json has format 2, this Paceline reads 1",
+            "manifest.json was written by a newer Paceline (bundle version 2; this one reads up to 1): upgrade",
         ),
         (
             edited(MANIFEST_FILE, lambda found: found["files"].append(found["files"][0])),
@@ -114,7 +114,10 @@ def nested(depth: int) -> list[Any]:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (of_run("run.json", lambda run: run.update(format=2)), f"{FIRST}/run.json has format 2, this Paceline reads 1"),
+        (
+            of_run("run.json", lambda run: run.update(format=2)),
+            f"{FIRST}/run.json was written by a newer Paceline (run record version 2; ",
+        ),
         (of_run("run.json", lambda run: run.update(id=SECOND)), f"run {FIRST} has another id inside than its folder"),
         (of_run("run.json", lambda run: run.update(key="../one")), f"run {FIRST} has a key that is none"),
         (of_run("run.json", lambda run: run.update(started=1e300)), "began at no moment that there is"),

@@ -18,8 +18,9 @@ from paceline.commands import pending
 from paceline.errors import UserError
 from paceline.machine import this_machine
 from paceline.metrics import table_rows
-from paceline.plan import make_plan, run_key
+from paceline.plan import make_plan
 from paceline.report.render import text
+from paceline.run_keys import run_key
 from paceline.store import Store
 from paceline.suite import Suite
 from tests.bundles.made import (

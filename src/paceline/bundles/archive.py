@@ -15,7 +15,6 @@ from pathlib import Path
 from paceline.bundles.manifest import (
     DIRECTORY_BYTES,
     FILES,
-    FORMAT,
     MANIFEST_BYTES,
     MANIFEST_FILE,
     NAME,
@@ -27,6 +26,7 @@ from paceline.bundles.manifest import (
     decode_versioned,
     most_bytes,
 )
+from paceline.formats import BUNDLE
 from paceline.letters import printable
 
 CHUNK_BYTES = 2**20
@@ -51,7 +51,7 @@ def unpack(path: Path, into: Path) -> tuple[Manifest, bytes]:
     with _opened(path) as archive:
         members = _members(archive)
         content = _list(archive, members)
-        manifest = decode_versioned(content, Manifest, FORMAT, MANIFEST_FILE)
+        manifest = decode_versioned(content, Manifest, BUNDLE, MANIFEST_FILE)
         _check_list(manifest, members)
         _check_room(manifest, into)
         for entry in manifest.files:

@@ -18,11 +18,12 @@ from paceline.bundles.measurements import EventCheck, check_samples
 from paceline.cell import Cell
 from paceline.devices import DeviceSet, parse_devices
 from paceline.errors import UserError
+from paceline.formats import JOB, PLAN, RUN_RECORD
 from paceline.metrics import table_rows
 from paceline.monitor import FILE as MONITOR_FILE
 from paceline.outcome import INTERNAL_ERROR, Outcome
 from paceline.plain_files import read_plain
-from paceline.records import FORMAT, OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord
+from paceline.records import OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord
 from paceline.report.render import text
 from paceline.store import Store
 from paceline.timing.process import REPORT_FILE, Report
@@ -72,7 +73,7 @@ def check_run(folder: Path) -> RunRecord:
     """A finished run with all that it must have."""
     name = folder.name
     _check_id(name, f"run {name}")
-    run = decode_versioned(_content(folder, RUN_FILE), RunRecord, FORMAT, f"{name}/{RUN_FILE}")
+    run = decode_versioned(_content(folder, RUN_FILE), RunRecord, RUN_RECORD, f"{name}/{RUN_FILE}")
     outcome = decode(_content(folder, OUTCOME_FILE), Outcome, f"{name}/{OUTCOME_FILE}")
     for reason in (reason for reason, is_so in WRONG_RUN.items() if is_so(run, outcome, folder)):
         raise BundleError(f"run {name} {reason}")
@@ -160,7 +161,7 @@ def _check_training(run: RunRecord, outcome: Outcome, folder: Path) -> None:
     """Its job is that of its cell, and what its ranks wrote are events; a run may have failed because they are not."""
     if outcome.kind == INTERNAL_ERROR and not (folder / JOB_FILE).exists():
         return  # it failed before it had one
-    job = decode(_content(folder, JOB_FILE), KeptJob, f"{folder.name}/{JOB_FILE}")
+    job = decode_versioned(_content(folder, JOB_FILE), KeptJob, JOB, f"{folder.name}/{JOB_FILE}")
     _check_texts(job, f"{folder.name}/{JOB_FILE}")
     cell, name = run.cell, f"{job.framework}+{job.mode}" if job.mode else job.framework
     told = (name, job.devices, job.update, job.data, job.precision, job.steps, job.warmup, job.seed)
@@ -191,7 +192,7 @@ def _check_samples(folder: Path) -> None:
 def check_plan(content: bytes, plan_id: str) -> PlanRecord:
     where = f"plan {plan_id}"
     _check_id(plan_id, where)
-    plan = decode_versioned(content, PlanRecord, FORMAT, where)
+    plan = decode_versioned(content, PlanRecord, PLAN, where)
     if plan.id != plan_id:
         raise BundleError(f"{where} has another id inside")
     if not len(plan.cells) == len(plan.reasons) == len(plan.keys):

@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from paceline.errors import UserError
+from paceline.formats import BUNDLE, VERSIONS, NewerError, Versioned, check_version
 
-FORMAT = 1
 MANIFEST_FILE = "manifest.json"
 
 # Limits keep a hostile bundle from filling memory or disk. `export` keeps to them as well.
@@ -52,15 +52,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that is in a bundle beside this list itself."""
 
-    format: int = FORMAT
+    format: int = VERSIONS[BUNDLE]
     paceline_version: str
     files: tuple[Entry, ...]
-
-
-class Versioned(msgspec.Struct, frozen=True):
-    """All that is asked of a record before its version is known."""
-
-    format: int
 
 
 def most_bytes(name: str) -> int:
@@ -96,9 +90,10 @@ def decode(content: bytes, kind: type[Record], where: str) -> Record:
         raise BundleError(f"{where}: {str(error).replace('`', '')}") from None
 
 
-def decode_versioned(content: bytes, kind: type[Record], version: int, where: str) -> Record:
-    """A record of this kind in the format that this Paceline reads."""
-    found = decode(content, Versioned, where).format
-    if found != version:
-        raise BundleError(f"{where} has format {found}, this Paceline reads {version}: use the version that wrote it")
-    return decode(content, kind, where)
+def decode_versioned(content: bytes, as_type: type[Record], kind: str, where: str) -> Record:
+    """A record of this kind in a version that this Paceline reads."""
+    try:
+        check_version(kind, decode(content, Versioned, where).format, where)
+    except NewerError as reason:
+        raise BundleError(str(reason).rstrip(".")) from None
+    return decode(content, as_type, where)

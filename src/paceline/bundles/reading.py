@@ -29,6 +29,7 @@ from paceline.bundles.checking import (
 from paceline.bundles.manifest import BundleError, digest
 from paceline.bundles.selecting import certificate_name, subject
 from paceline.errors import UserError
+from paceline.formats import IMPORT, VERSIONS, decode_versioned
 from paceline.indexing import insert_plan, insert_run
 from paceline.letters import one_line
 from paceline.machine import Machine, this_machine
@@ -49,7 +50,7 @@ Move = tuple[Path, Path]
 class ImportRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What was new in a bundle."""
 
-    format: int = 1
+    format: int = VERSIONS[IMPORT]
     bundle: str  # names its content
     time: float  # seconds since 1970
     runs: tuple[str, ...]
@@ -272,7 +273,7 @@ def imported_runs(store: Store) -> set[str]:
 
 def _note(path: Path) -> ImportRecord:
     try:
-        return msgspec.json.decode(read_plain(path), type=ImportRecord)
+        return decode_versioned(read_plain(path), ImportRecord, IMPORT, path)
     except UNREADABLE as error:
         what = f"{path}, which tells what was imported, is damaged: {one_line(str(error))}"
         raise UserError(f"{what}; move it away if you trust the results here.") from None

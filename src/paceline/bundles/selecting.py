@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ import msgspec
 from paceline import certificates
 from paceline.bundles.checking import concerns
 from paceline.errors import UserError
+from paceline.keys import short_key, without_defaults
 from paceline.letters import quoted
 from paceline.measured import shown_plan
 from paceline.plain_files import read_plain
@@ -125,7 +125,7 @@ def _cut(content: bytes, wanted: set[str]) -> tuple[str, bytes]:
     if (cells, keys) == (plan.cells, plan.keys):
         return plan.id, content
     smaller = msgspec.structs.replace(plan, cells=cells, keys=keys, reasons=(None,) * len(cells))
-    mark = hashlib.sha256(msgspec.json.encode(smaller)).hexdigest()[:6]
+    mark = short_key(without_defaults(smaller), 6)
     day, second, *_ = plan.id.split("-")
     name = f"{day}-{second}-000000-{mark}"
     return name, msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(smaller, id=name)))
@@ -147,5 +147,5 @@ def subject(verdict: Verdict) -> tuple[str, ...]:
 def certificate_name(verdict: Verdict) -> str:
     """Never that of a verdict of this machine's own."""
     words = re.sub(r"[^\w+-]", "_", f"{verdict.workload}_{verdict.framework}_{verdict.setting}", flags=re.ASCII)
-    mark = hashlib.sha256(msgspec.json.encode(subject(verdict))).hexdigest()[:12]
+    mark = short_key(subject(verdict), 12)
     return f"{words[:100]}_{mark}"

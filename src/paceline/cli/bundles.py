@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 from paceline.cli.application import EXIT_FAILED_CELLS, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.home import default_store
-from paceline.identity import name_machine
 
 
 @app.command
@@ -84,6 +83,7 @@ def replay(  # noqa: PLR0913 - each is a flag
     trust
         Also run what came from elsewhere: a command, or a job that is not the one that its cell makes here.
     """
+    from paceline.identity import name_machine
     from paceline.replaying import replay as run_again
     from paceline.report.replays import FORMATS
     from paceline.store import Store

@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.cli.choices import Choices
 from paceline.home import default_store
-from paceline.identity import name_machine
 
 
 @app.command
@@ -23,6 +22,7 @@ def plan(*what: str, choices: Choices = Choices(), machine_name: MachineFlag = N
         Workloads, or one suite: its name or its file.
     """
     from paceline.commands import show_plan
+    from paceline.identity import name_machine
 
     name_machine(machine_name)
     show_plan(what, choices.settings(), store or default_store())
@@ -50,6 +50,7 @@ def run(
         Measure again what failed.
     """
     from paceline.commands import run_suite
+    from paceline.identity import name_machine
 
     name_machine(machine_name)
     done = "none" if again else "ok" if retry_failed else "all"
@@ -76,6 +77,7 @@ def explain(
         How often everything is measured; more rounds, narrower intervals.
     """
     from paceline.explain import explain_cell
+    from paceline.identity import name_machine
     from paceline.report.explanation import FORMATS
 
     name_machine(machine_name)
@@ -126,6 +128,7 @@ def time(  # noqa: PLR0913 - each is a flag
         Show the output of the commands as it comes.
     """
     from paceline.commands import time_commands
+    from paceline.identity import name_machine
     from paceline.timing.measuring import Wishes
 
     name_machine(machine_name)

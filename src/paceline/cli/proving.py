@@ -7,7 +7,6 @@ from typing import Literal
 
 from paceline.cli.application import EXIT_FAILED_CELLS, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.home import default_store
-from paceline.identity import name_machine
 
 
 @app.command
@@ -48,6 +47,7 @@ def verify(  # noqa: PLR0913 - each is a flag
     """
     from paceline.bounds import check_flag
     from paceline.commands import show_verdicts, verify_frameworks
+    from paceline.identity import name_machine
     from paceline.measuring_lock import alone
     from paceline.questions import Matrix
 

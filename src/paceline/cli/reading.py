@@ -96,7 +96,9 @@ def log(run: str, *, store: StoreFlag = None) -> None:
 @app.command
 def index(*, store: StoreFlag = None) -> None:
     """Make the index anew from the run folders."""
+    from paceline.left_out import say_left_out
     from paceline.store import Store
 
     folder = store or default_store()
     print(f"{Store(folder).rebuild()} runs in {folder}")
+    say_left_out(Store(folder).query)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
 import re
@@ -21,6 +20,7 @@ from paceline import failure_messages, internal_errors, oom
 from paceline.bounds import check_flag, check_runs
 from paceline.cell import Cell
 from paceline.display import duration
+from paceline.keys import short_key, without_defaults
 from paceline.letters import one_line
 from paceline.lost_devices import with_troubles
 from paceline.machine import Machine
@@ -109,7 +109,7 @@ def _round(cells: list[Cell], repeat: int, moment: str, timeout: float) -> list[
 
 def _name(cell: Cell) -> str:
     """The same whenever the same command is measured in the same folder."""
-    return hashlib.sha256(msgspec.json.encode(cell, order="sorted")).hexdigest()[:16]
+    return short_key(without_defaults(cell))
 
 
 @dataclass(frozen=True)

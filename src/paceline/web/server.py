@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from paceline.bounds import check_flag
 from paceline.charts.drawing import stop_drawing
 from paceline.errors import UserError
+from paceline.left_out import say_left_out
 from paceline.store import Store
 from paceline.web.guard import TOKEN_PARAMETER, TOKEN_VARIABLE, Access, Guard, access_to, is_loopback
 from paceline.web.keeping import Rendered
@@ -110,7 +111,7 @@ class _Server(uvicorn.Server):
 
 def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serve until somebody ends it; the address is said once it is open."""
-    Store(folder).query("SELECT 1 FROM run LIMIT 1")  # an index that is missing or old is made anew now, not later
+    say_left_out(Store(folder).query)  # and an index that is missing or old is made anew now, not later
     store = Store(folder, read_only=True)
     observer = Observer(store)
     streams, rendered = Streams(observer.progress), Rendered()

@@ -1,14 +1,12 @@
 """All workloads by name, with the numbers of the programs they come from; every schedule begins at its first rate."""
 
-import hashlib
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint
 
-import msgspec
-
 from paceline import plugins
 from paceline.errors import unknown
+from paceline.keys import network_facts, short_key, without_defaults
 from paceline.workloads.definition import Workload
 from paceline_worker.input.pipeline import INCEPTION, MXNET_LEVELS, SCALED, WHITENED
 from paceline_worker.input.pipeline import KERAS as KERAS_INPUT
@@ -175,9 +173,12 @@ def known_workload(name: str) -> Workload:
 
 
 @cache
-def fingerprint(name: str) -> str:
-    """Names what is trained and how, so that an edited network does not go on with old results."""
+def fingerprint(name: str, given: str) -> str:
+    """Names what is trained and how, so that an edited network does not go on with old results.
+
+    Of all that may be done to its images only what a cell is given belongs to it.
+    """
     workload = known_workload(name)
-    pipelines = {name: pipeline.to_json() for name, pipeline in workload.pipelines.items()}
-    facts = (workload.graph().to_json(), workload.classes, msgspec.to_builtins(workload.recipe), pipelines)
-    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:12]
+    recipe, pipeline = without_defaults(workload.recipe), without_defaults(workload.pipelines.get(given))
+    facts = (network_facts(workload.graph()), workload.classes, workload.images_per_epoch, recipe, pipeline)
+    return short_key(facts, 12)

@@ -1,0 +1,181 @@
+"""A store from before keys left out defaults goes on where it was, as long as the same thing would be measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from paceline.cell import Cell
+from paceline.commands import pending
+from paceline.display import Progress
+from paceline.explain import rounds_of
+from paceline.frameworks import Contestant, find
+from paceline.index_file import INDEX_FILE
+from paceline.machine import this_machine
+from paceline.metrics import table_rows
+from paceline.older_code import EDITS, before_edits, older_code_hash, same_code
+from paceline.older_keys import FIELDS, older_run_key, older_twin_key, with_older_results
+from paceline.pilots import pilots
+from paceline.plan import Plan, make_plan
+from paceline.run_keys import run_key
+from paceline.runner import Tools, measured_shares
+from paceline.store import Store
+from paceline.suite import Suite, make_suite
+from paceline.twins import make_twins
+from paceline.worker_code import SOURCE, code_hash
+from tests.command_line import CommandLine
+from tests.made_machines import machine
+from tests.made_runs import FAILED, OK, on_devices, record, save_run, trained
+
+CODE_OF_THEN = "d030c7c395ff"  # of the fake framework
+KEYS_OF_THEN = {  # as the last version with such keys made them
+    ("cifar10-conv", "1xcpu"): ("0f8b7de925746370", "63ebd63cd6d2805b"),
+    ("cifar10-conv", "2xcpu"): ("732620b476e2ea27", "9ae3724174cf539c"),
+    ("mnist-lenet", "1xcpu"): ("58a9dbf1eb54f2de", "c2f328b6f739abd3"),
+    ("mnist-lenet", "2xcpu"): ("a8f06b3c8b2de79c", "bebe4d3885224f56"),
+}
+
+
+def planned(**choices: Any) -> Plan:
+    given = {"workload": "cifar10-conv", "framework": "fake", "steps": 20, "repeats": 2, **choices}
+    return make_plan(make_suite(given, "the test"), this_machine())
+
+
+@pytest.fixture
+def as_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake framework and the measuring code of then."""
+    fake = msgspec.structs.replace(find("fake").framework, requirements="numpy==2.4.6\n")
+    monkeypatch.setattr("paceline.older_keys.find", lambda name: Contestant(fake, ""))
+    monkeypatch.setattr("paceline.older_keys.older_code_hash", lambda framework: CODE_OF_THEN)
+    monkeypatch.setattr("paceline.environments.brought", lambda framework: None)
+
+
+@pytest.mark.usefixtures("as_then")
+@pytest.mark.parametrize("which", KEYS_OF_THEN, ids=" ".join)
+def test_older_keys_are_those_that_older_versions_made(which: tuple[str, str]) -> None:
+    workload, devices = which
+    matrix = {"workload": workload, "framework": "fake", "devices": ["1xcpu", "2xcpu"], "steps": 20}
+    (cell,) = (one for one in make_plan(make_suite(matrix, "the test"), machine()).cells if one.devices == devices)
+    assert tuple(older_run_key(cell, repeat, machine()) for repeat in (0, 1)) == KEYS_OF_THEN[which]
+
+
+@pytest.mark.usefixtures("as_then")
+def test_setting_that_came_later_has_no_older_key_once_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    (cell,) = planned(repeats=1).cells
+    grown: Any = msgspec.defstruct("Cell", [("clipped", float, 0.0)], bases=(Cell,), frozen=True, kw_only=True)
+    settings = msgspec.structs.asdict(cell)
+    monkeypatch.setattr("paceline.older_keys.FIELDS", {**FIELDS, grown: FIELDS[Cell]})
+    assert older_run_key(grown(**settings), 0, machine()) == older_run_key(cell, 0, machine())
+    assert older_run_key(grown(**settings, clipped=1.0), 0, machine()) == ""
+
+
+@pytest.mark.parametrize("place", EDITS)
+def test_edits_since_then_are_what_the_sources_say(place: str) -> None:
+    """If one of them is edited again, older keys are of other code: then this list, and what uses it, is over."""
+    content = (SOURCE.parent / place).read_bytes()
+    for now, then in EDITS[place]:
+        assert content.count(now.encode()) == 1
+        assert then.encode() in before_edits(place, content)
+        assert now.encode() not in before_edits(place, content)
+
+
+@pytest.mark.parametrize("framework", ["fake", "fake+fail"])
+def test_verdicts_and_runs_of_both_rules_speak_of_the_same_code(framework: str) -> None:
+    now, then = code_hash("fake"), older_code_hash("fake")
+    assert now != then
+    for one, other in ((now, then), (then, now), (now, now), ("c0de", "c0de")):
+        assert same_code(framework, one, other)
+    for one, other in ((now, "c0de"), ("c0de", then), (now, older_code_hash("reference")), ("", then)):
+        assert not same_code(framework, one, other)
+    assert not same_code("of a plug-in that is gone", now, then)
+
+
+def store_of_then(folder: Path, plan: Plan, statuses: tuple[str, ...] = ("ok", "ok")) -> Store:
+    """Every run of the plan under its older key."""
+    store = Store(folder)
+    for position, (run, status) in enumerate(zip(plan.runs, statuses, strict=True)):
+        key = older_run_key(run.cell, run.repeat, this_machine())
+        made = record(f"20250101-00000{position}-aaaaaa", key, run.cell, repeat=run.repeat)
+        save_run(store, made, [trained(100, 1.0)], OK if status == "ok" else FAILED)
+    return store
+
+
+def test_what_is_stored_under_older_keys_is_not_measured_again(tmp_path: Path) -> None:
+    plan = planned()
+    store = store_of_then(tmp_path, plan)
+    assert len(pending(plan, store, "ok")) == 2
+    found = with_older_results(plan, store, "ok")
+    assert pending(found, store, "ok") == []
+    (row,) = table_rows(store, {"plan": store.save_plan(found, "paceline run")})
+    assert len(row.runs) == 2
+
+
+def test_older_results_count_as_the_flags_say(tmp_path: Path) -> None:
+    plan = planned()
+    store = store_of_then(tmp_path, plan, ("ok", "failed"))
+    plans = {older: with_older_results(plan, store, older) for older in ("none", "ok", "all")}
+    left = {older: len(pending(found, store, older)) for older, found in plans.items()}
+    assert left == {"none": 2, "ok": 1, "all": 0}
+
+
+def test_older_results_of_something_else_do_not_count(tmp_path: Path) -> None:
+    plan = planned()
+    store = store_of_then(tmp_path, plan)
+    for other in (planned(steps=21), planned(batch_size=32), planned(data="fake:host"), planned(lr=0.5)):
+        assert len(pending(with_older_results(other, store, "ok"), store, "ok")) == 2
+
+
+def test_result_of_today_goes_before_an_older_one(tmp_path: Path) -> None:
+    plan = planned()
+    store = store_of_then(tmp_path, plan)
+    (first, _) = sorted(plan.runs, key=lambda run: run.repeat)
+    save_run(store, record("20250102-000001-aaaaaa", first.key, first.cell), [trained(100, 1.0)])
+    keys = {run.repeat: run.key for run in with_older_results(plan, store, "ok").runs}
+    assert keys == {0: first.key, 1: older_run_key(first.cell, 1, this_machine())}
+
+
+def test_devices_that_were_tried_then_need_no_second_try(tmp_path: Path) -> None:
+    plan = planned(devices="2xcpu", shares="measured", batch_size=64, repeats=1, cores_per_device=1)
+    store = Store(tmp_path)
+    tools = Tools(store, this_machine(), Progress(Console(), [], store.seconds_of))
+    for index, pilot in enumerate(pilots(plan.cells[0])):
+        for repeat in range(3):
+            made = record(f"{index}-{repeat}", older_run_key(pilot, repeat, this_machine()), pilot, repeat=repeat)
+            save_run(store, made, [trained(300 if index else 100, 1.0)])
+    assert measured_shares(plan.runs[-1], tools) == (16, 48)
+
+
+def test_twins_that_were_measured_then_are_found() -> None:
+    twins = make_twins(on_devices(2))
+    suite = Suite(name="", workload=("cifar10-conv",))
+    keys = {
+        older_twin_key(older_run_key(twins.whole, 0, machine()), older_run_key(cell, 0, machine()))
+        for cell in twins.cells()
+    }
+    ((*first,),) = rounds_of(twins, 1, suite, machine(), keys)
+    assert {run.key for run in first} == keys
+    ((*fresh,),) = rounds_of(twins, 1, suite, machine())
+    assert keys.isdisjoint(run.key for run in fresh)
+
+
+def test_run_of_a_store_of_then_goes_on_where_it_was(paceline: CommandLine) -> None:
+    """Real runs, whose records are given the keys that they would have had."""
+    words = ("run", "cifar10-conv", "--framework", "fake", "--steps", "20", "--warmup", "4", "--repeats", "2")
+    assert paceline(*words).returncode == 0
+    for path in paceline.store.glob("runs/*/run.json"):
+        told = json.loads(path.read_text())
+        cell = msgspec.convert(told["cell"], Cell)
+        assert told["key"] == run_key(cell, told["repeat"], this_machine())
+        path.write_text(json.dumps({**told, "key": older_run_key(cell, told["repeat"], this_machine())}))
+    (paceline.store / INDEX_FILE).unlink()
+    (plan,) = paceline.store.glob("plans/*.json")
+    plan.unlink()
+    again = paceline(*words)
+    assert "2 of 2 runs are done already" in again.stderr
+    assert len(paceline.outcomes()) == 2
+    assert len(paceline.rows()[0]["runs"]) == 2
