@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from paceline import code_meaning
-from paceline.code_meaning import meaning, python_tokens
+from paceline.code_meaning import meaning, requirement_lines
 
 PLAIN = "def one(first):\n    return first + 1\n"
 # All that versions of Python are known to cut into tokens differently, or might.
@@ -63,7 +63,7 @@ OTHER_PYTHONS = other_pythons()
     ],
 )
 def test_comments_docstrings_and_spaces_do_not_count(same: str) -> None:
-    assert meaning("made.py", same.encode()) == meaning("made.py", PLAIN.encode())
+    assert meaning(same.encode()) == meaning(PLAIN.encode())
 
 
 @pytest.mark.parametrize(
@@ -81,27 +81,24 @@ def test_comments_docstrings_and_spaces_do_not_count(same: str) -> None:
     ],
 )
 def test_everything_else_counts(other: str) -> None:
-    assert meaning("made.py", other.encode()) != meaning("made.py", PLAIN.encode())
+    assert meaning(other.encode()) != meaning(PLAIN.encode())
 
 
 def test_how_deep_a_statement_stands_counts() -> None:
     inside = "if a:\n    b()\n    c()\n"
-    assert python_tokens(inside) != python_tokens("if a:\n    b()\nc()\n")
-    assert python_tokens(inside) == python_tokens("if a:\n  b()\n  c()\n")
+    assert meaning(inside.encode()) != meaning(b"if a:\n    b()\nc()\n")
+    assert meaning(inside.encode()) == meaning(b"if a:\n  b()\n  c()\n")
 
 
-def test_tables_and_requirements_count_by_what_is_read_of_them() -> None:
-    table = b'name = "torch"\n[modes]\ncompile = "fast"\n'
-    assert meaning("a.toml", table) == meaning("a.toml", b'# which\nname="torch" # it\n\n[modes]\ncompile = "fast"')
-    assert meaning("a.toml", table) != meaning("a.toml", table.replace(b"fast", b"# fast"))
-    pins = b"numpy==2.4.6\nmade @ https://example.org/made.zip#sha256=00\n"
-    assert meaning("r.txt", pins) == meaning("r.txt", b"# pins\n\nnumpy==2.4.6  # the array\n" + pins.splitlines()[1])
-    assert meaning("r.txt", pins) != meaning("r.txt", pins.replace(b"=00", b"=01"))
+def test_requirements_are_what_pip_reads_of_them() -> None:
+    pins = "numpy==2.4.6\nmade @ https://example.org/made.zip#sha256=00\n"
+    assert requirement_lines(pins) == requirement_lines("# pins\n\nnumpy==2.4.6  # the array\n" + pins.splitlines()[1])
+    assert requirement_lines(pins) != requirement_lines(pins.replace("=00", "=01"))
 
 
 def test_meaning_is_the_same_in_every_version_of_python() -> None:
     """A constant, so that it is compared between whatever versions these tests run on."""
-    assert hashlib.sha256(python_tokens(ODD).encode()).hexdigest()[:16] == HASH_OF_ODD
+    assert hashlib.sha256(meaning(ODD.encode())).hexdigest()[:16] == HASH_OF_ODD
 
 
 @pytest.mark.parametrize("python", OTHER_PYTHONS)
@@ -113,9 +110,9 @@ def test_all_of_our_code_means_the_same_to_other_pythons(python: str, tmp_path: 
         "spec = importlib.util.spec_from_file_location('code_meaning', sys.argv[1])\n"
         "found = importlib.util.module_from_spec(spec)\n"
         "spec.loader.exec_module(found)\n"
-        "digest = hashlib.sha256(found.python_tokens(open(sys.argv[2], encoding='utf-8').read()).encode())\n"
+        "digest = hashlib.sha256(found.meaning(pathlib.Path(sys.argv[2]).read_bytes()))\n"
         "for path in sorted(pathlib.Path(sys.argv[3]).rglob('*.py')):\n"
-        "    digest.update(found.meaning(path.name, path.read_bytes()))\n"
+        "    digest.update(found.meaning(path.read_bytes()))\n"
         "print(digest.hexdigest())\n"
     )
     (tmp_path / "odd.py").write_text(ODD, encoding="utf-8")

@@ -68,26 +68,26 @@ CELL = Cell(
 )
 # Change one of these constants only together with `KEY_VERSION`: every stored result is orphaned by it.
 RUNS: dict[str, tuple[dict[str, Any], str]] = {
-    "plain": ({}, "511f1bd07c96f8b1"),
-    "two devices": ({"devices": "2xcpu", "cores": ((0,), (1,))}, "fc77e38aee132f80"),
-    "cards": ({"devices": "cuda:0+cuda:1", "cores": ((0, 1), (2, 3))}, "dcc38a6d9b055be0"),
-    "parameter server": ({"update": "parameter_server", "parameter_device": "device"}, "20ceac33f2bc99bd"),
-    "from the host": ({"data": "fake:host"}, "c876dca3f9f3668d"),
-    "real images": ({"data": "cifar10", "input": "scaled"}, "1bc61fda55e2fb2c"),
-    "whitened images": ({"data": "cifar10", "input": "whitened"}, "aa929d3a8fb5b40f"),
-    "bfloat16": ({"precision": "bfloat16"}, "e719630dce83748a"),
-    "batch": ({"batch_size": 64}, "42399d006a31dbfd"),
-    "weak": ({"scaling": "weak"}, "e58c4bcbaaa80587"),
-    "steps": ({"steps": 7, "warmup": 2}, "f62bee2ab2634786"),
-    "rate": ({"learning_rate": 0.1 / 8}, "b20c870ae5ffa25f"),
-    "seed": ({"seed": 2**31}, "1996d38aaf4430c3"),
-    "oversubscribed": ({"oversubscribed": True}, "e3e2bfbff95beab3"),
-    "evaluated": ({"evaluate": "epoch"}, "5b4e2dc7a7b8cc11"),
-    "shares": ({"shares": "2:1", "devices": "2xcpu", "cores": ((0,), (1,))}, "dc3a1ed7e2181c1d"),
-    "slow": ({"slow": (1.0, 2.5), "devices": "2xcpu", "cores": ((0,), (1,))}, "5bad3393f1714409"),
-    "wrapped": ({"wrapped": True}, "4b673a5a12483471"),
-    "a residual network": ({"workload": "cifar10-resnet20"}, "c1ef0ba21c5f6e9f"),
-    "an Inception": ({"workload": "cifar10-inception-v3"}, "0e1970a687a4e53f"),
+    "plain": ({}, "b99d42efcde734c7"),
+    "two devices": ({"devices": "2xcpu", "cores": ((0,), (1,))}, "0bafb42d16aa4dac"),
+    "cards": ({"devices": "cuda:0+cuda:1", "cores": ((0, 1), (2, 3))}, "77fa066342499057"),
+    "parameter server": ({"update": "parameter_server", "parameter_device": "device"}, "cb4e91a6bb81b67b"),
+    "from the host": ({"data": "fake:host"}, "652f905f2b9c3af8"),
+    "real images": ({"data": "cifar10", "input": "scaled"}, "bfe63646994b3802"),
+    "whitened images": ({"data": "cifar10", "input": "whitened"}, "c83993629b4436df"),
+    "bfloat16": ({"precision": "bfloat16"}, "f4322b8f61b14194"),
+    "batch": ({"batch_size": 64}, "db953b263a0154c2"),
+    "weak": ({"scaling": "weak"}, "1186c05828151cb4"),
+    "steps": ({"steps": 7, "warmup": 2}, "1713f804b5a51673"),
+    "rate": ({"learning_rate": 0.1 / 8}, "69a8c73acdc6fe74"),
+    "seed": ({"seed": 2**31}, "88a5b9c455329c12"),
+    "oversubscribed": ({"oversubscribed": True}, "24012444aded68cc"),
+    "evaluated": ({"evaluate": "epoch"}, "836431e292859bb4"),
+    "shares": ({"shares": "2:1", "devices": "2xcpu", "cores": ((0,), (1,))}, "9f00f65f71d4c855"),
+    "slow": ({"slow": (1.0, 2.5), "devices": "2xcpu", "cores": ((0,), (1,))}, "258b9efe3e7cde58"),
+    "wrapped": ({"wrapped": True}, "d7741d50bc72be1b"),
+    "a residual network": ({"workload": "cifar10-resnet20"}, "15ba59f5e5b58672"),
+    "an Inception": ({"workload": "cifar10-inception-v3"}, "2debfc7e08e1367b"),
 }
 
 
@@ -183,6 +183,22 @@ def test_input_that_is_added_to_a_workload_changes_no_key(grown_workload: Any) -
     assert (key(), key(real)) == (before, before_real)
     grown_workload(pipelines={**pipelines, "scaled": pipelines["whitened"]})
     assert key(real) != before_real
+
+
+def test_what_a_framework_learns_to_do_changes_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key()
+    register(monkeypatch, msgspec.structs.replace(MADE, precisions=("float32", "float16"), modes={"fast": "faster"}))
+    assert key() == before
+    register(monkeypatch, msgspec.structs.replace(MADE, environment={"MADE_THREADS": "{threads}"}))
+    assert key() != before
+
+
+def test_what_is_installed_for_cards_is_no_part_of_runs_on_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    cards = msgspec.structs.replace(CELL, devices="cuda:0")
+    before, before_cards = key(), key(cards)
+    register(monkeypatch, msgspec.structs.replace(MADE, cuda_requirements=("made[cuda]==1.0",)))
+    assert key() == before
+    assert key(cards) != before_cards
 
 
 def test_comments_on_pins_are_no_pins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +15,25 @@ from paceline.cell import Cell
 from paceline.commands import pending
 from paceline.display import Progress
 from paceline.explain import rounds_of
-from paceline.frameworks import Contestant, find
 from paceline.index_file import INDEX_FILE
 from paceline.machine import this_machine
 from paceline.metrics import table_rows
-from paceline.older_code import EDITS, before_edits, older_code_hash, same_code
+from paceline.older_code import SAME_TRAINING, older_code_hash, same_code
 from paceline.older_keys import FIELDS, older_run_key, older_twin_key, with_older_results
 from paceline.pilots import pilots
 from paceline.plan import Plan, make_plan
+from paceline.records import RunRecord
 from paceline.run_keys import run_key
 from paceline.runner import Tools, measured_shares
 from paceline.store import Store
 from paceline.suite import Suite, make_suite
 from paceline.twins import make_twins
-from paceline.worker_code import SOURCE, code_hash
+from paceline.worker_code import code_hash
 from tests.command_line import CommandLine
 from tests.made_machines import machine
 from tests.made_runs import FAILED, OK, on_devices, record, save_run, trained
 
-CODE_OF_THEN = "d030c7c395ff"  # of the fake framework
-KEYS_OF_THEN = {  # as the last version with such keys made them
-    ("cifar10-conv", "1xcpu"): ("0f8b7de925746370", "63ebd63cd6d2805b"),
-    ("cifar10-conv", "2xcpu"): ("732620b476e2ea27", "9ae3724174cf539c"),
-    ("mnist-lenet", "1xcpu"): ("58a9dbf1eb54f2de", "c2f328b6f739abd3"),
-    ("mnist-lenet", "2xcpu"): ("a8f06b3c8b2de79c", "bebe4d3885224f56"),
-}
+OLDER = Path(__file__).parent / "older_results"
 
 
 def planned(**choices: Any) -> Plan:
@@ -46,25 +41,6 @@ def planned(**choices: Any) -> Plan:
     return make_plan(make_suite(given, "the test"), this_machine())
 
 
-@pytest.fixture
-def as_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fake framework and the measuring code of then."""
-    fake = msgspec.structs.replace(find("fake").framework, requirements="numpy==2.4.6\n")
-    monkeypatch.setattr("paceline.older_keys.find", lambda name: Contestant(fake, ""))
-    monkeypatch.setattr("paceline.older_keys.older_code_hash", lambda framework: CODE_OF_THEN)
-    monkeypatch.setattr("paceline.environments.brought", lambda framework: None)
-
-
-@pytest.mark.usefixtures("as_then")
-@pytest.mark.parametrize("which", KEYS_OF_THEN, ids=" ".join)
-def test_older_keys_are_those_that_older_versions_made(which: tuple[str, str]) -> None:
-    workload, devices = which
-    matrix = {"workload": workload, "framework": "fake", "devices": ["1xcpu", "2xcpu"], "steps": 20}
-    (cell,) = (one for one in make_plan(make_suite(matrix, "the test"), machine()).cells if one.devices == devices)
-    assert tuple(older_run_key(cell, repeat, machine()) for repeat in (0, 1)) == KEYS_OF_THEN[which]
-
-
-@pytest.mark.usefixtures("as_then")
 def test_setting_that_came_later_has_no_older_key_once_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     (cell,) = planned(repeats=1).cells
     grown: Any = msgspec.defstruct("Cell", [("clipped", float, 0.0)], bases=(Cell,), frozen=True, kw_only=True)
@@ -74,14 +50,28 @@ def test_setting_that_came_later_has_no_older_key_once_it_is_used(monkeypatch: p
     assert older_run_key(grown(**settings, clipped=1.0), 0, machine()) == ""
 
 
-@pytest.mark.parametrize("place", EDITS)
-def test_edits_since_then_are_what_the_sources_say(place: str) -> None:
-    """If one of them is edited again, older keys are of other code: then this list, and what uses it, is over."""
-    content = (SOURCE.parent / place).read_bytes()
-    for now, then in EDITS[place]:
-        assert content.count(now.encode()) == 1
-        assert then.encode() in before_edits(place, content)
-        assert now.encode() not in before_edits(place, content)
+@pytest.mark.parametrize("framework", SAME_TRAINING)
+def test_line_about_code_that_has_changed_since_is_deleted(framework: str) -> None:
+    assert SAME_TRAINING[framework][0] == code_hash(framework)
+
+
+def test_code_that_measures_something_else_has_no_older_hash() -> None:
+    assert older_code_hash("neon") == ""
+    (cell,) = planned(repeats=1).cells
+    assert older_run_key(msgspec.structs.replace(cell, framework="neon"), 0, this_machine()) == ""
+
+
+def test_real_results_of_then_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys in their records, made by that version itself, are those that are looked for."""
+    with tarfile.open(OLDER / "results.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    monkeypatch.setattr("paceline.environments.brought", lambda framework: None)
+    records = [path.read_bytes() for path in tmp_path.glob("*/runs/*/run.json")]
+    runs = [
+        run for run in map(msgspec.json.Decoder(RunRecord).decode, records) if run.cell.framework in ("torch", "jax")
+    ]
+    assert len(runs) == 14
+    assert [older_run_key(run.cell, run.repeat, run.machine) for run in runs] == [run.key for run in runs]
 
 
 @pytest.mark.parametrize("framework", ["fake", "fake+fail"])

@@ -1,4 +1,4 @@
-"""What of a source file can change a measurement: not its comments, and not the docstrings of Python.
+"""What of a Python file can change a measurement: not its comments, and not its docstrings.
 
 Python is taken as its tokens. How `ast.dump` and `ast.unparse` write a tree differs between versions of Python, and two
 users of one Paceline would have different keys; tokens are the source's own text. The one thing that versions cut
@@ -8,14 +8,11 @@ differently is a formatted string: up to 3.11 it is one token, later it is sever
 from __future__ import annotations
 
 import io
-import json
 import re
 import token
 import tokenize
-import tomllib
 from collections.abc import Iterator
 from functools import cache
-from pathlib import PurePosixPath
 
 OPENED = {getattr(token, name) for name in ("FSTRING_START", "TSTRING_START") if hasattr(token, name)}
 CLOSED = {getattr(token, name) for name in ("FSTRING_END", "TSTRING_END") if hasattr(token, name)}
@@ -27,15 +24,9 @@ PIP_COMMENT = re.compile(r"(^|\s+)#.*$")  # as pip has it: a # inside of a word 
 
 
 @cache  # most files are those of every framework
-def meaning(name: str, content: bytes) -> bytes:
-    """The same for two contents of a file that differ in nothing but what no program reads."""
+def meaning(content: bytes) -> bytes:
+    """The tokens of all statements but those that are a mere string, which compute nothing: docstrings are such."""
     text = content.decode().replace("\r\n", "\n")
-    reading = READINGS.get(PurePosixPath(name).suffix)
-    return (reading(text) if reading else text).encode()
-
-
-def python_tokens(text: str) -> str:
-    """All statements but those that are a mere string, which compute nothing: docstrings are such."""
     statement: list[str] = []
     kept: list[str] = []
     for kind, spelled in _tokens(text):
@@ -45,7 +36,7 @@ def python_tokens(text: str) -> str:
             statement = []
         else:
             statement.append(spelled)
-    return "\0".join(kept + statement)
+    return "\0".join(kept + statement).encode()
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str]]:
@@ -69,15 +60,7 @@ def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> 
     return "\n".join([lines[first - 1][left:], *lines[first : last - 1], lines[last - 1][:right]])
 
 
-def toml_table(text: str) -> str:
-    """Its values, in whatever order and spacing they are written."""
-    return json.dumps(tomllib.loads(text), sort_keys=True, default=str)
-
-
 def requirement_lines(text: str) -> str:
     """What pip reads of a list of requirements."""
     lines = (PIP_COMMENT.sub("", line).strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line)
-
-
-READINGS = {".py": python_tokens, ".toml": toml_table, ".txt": requirement_lines}

@@ -1,9 +1,8 @@
 """Keys of the first version: under which a store from before the second has what would be measured again.
 
 An old run counts as the same if today's facts make its very key by the rule of then: the settings of its cell, network,
-recipe, what is said of its framework, environment and machine, and every byte of the measuring code. Only the edits of
-`older_code` may lie between, which change no measurement; and fields that came later must be at their defaults.
-After any other edit an old run is not found by its key any more; it stays readable as before.
+recipe, what is said of its framework, environment and machine, and measuring code that trains the same (`older_code`).
+Fields that came later must be at their defaults. Other old runs are not resumed; they stay readable.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ FIELDS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {  # as they were then
         *("shares", "slow", "wrapped", "command"),
     ),
     Framework: (
-        *("name", "title", "package", "devices", "max_devices", "updates", "unequal_shares", "wrapper", "exchange"),
+        *("name", "title", "package", "devices", "max_devices", "updates", "unequal_shares", "wrapper"),
         *("data", "precisions", "processes", "launcher", "requirements", "cuda_requirements", "modes"),
         *("environment", "provided", "hidden"),
     ),
@@ -64,10 +63,11 @@ def older_run_key(cell: Cell, repeat: int, machine: Machine) -> str:
     framework = find(cell.framework).framework
     brought = environments.brought(framework)
     settings, registration = _as_then(cell), _as_then(framework)
-    if settings is None or registration is None:
+    code = older_code_hash(framework.name)
+    if settings is None or registration is None or not code:
         return ""
     what = (settings, repeat, older_fingerprint(cell.workload))
-    by_what = (registration, brought and brought.fingerprint, older_code_hash(framework.name), machine.id)
+    by_what = (registration, brought and brought.fingerprint, code, machine.older_id)
     return short_key((what, by_what))
 
 

@@ -39,9 +39,11 @@ def deploy(framework: str) -> Path:
 def code_hash(framework: str) -> str:
     """Names the code that measures: the worker half and this framework's folder, and no other one's.
 
-    Comments and docstrings are not part of it: to explain code better must not orphan what it has measured.
+    Comments and docstrings are not part of it: to explain code better must not orphan what it has measured. Nor is any
+    file but Python: what a worker is started with is in a run's key by itself.
     """
-    return hash_of({place: meaning(place, content) for place, content in contents(framework).items()})
+    python = {place: content for place, content in contents(framework).items() if place.endswith(".py")}
+    return hash_of({place: meaning(content) for place, content in python.items()})
 
 
 def hash_of(files: Mapping[str, bytes]) -> str:
