@@ -1,0 +1,142 @@
+"""Accuracies: their range, the other rows of the same setting, training against test, errors and top-k."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from paceline.auditing.checks import Check, Checks, figures
+from paceline.auditing.robust import spread
+from paceline.auditing.rows import DEVICES, EPOCHS, Number, Row, Table
+
+LEAST_PERCENTAGE = 10  # where as many values are above 1 as not: chance on ten classes
+PLAINLY_PERCENT = 3  # values above 1, before one below 1 among them is worth a note
+FEWEST_OTHERS = 3  # rows of the same setting
+FAR = 5  # spreads above the others: worth a note
+VERY_FAR = 8
+LEAST_SPREAD = 0.01  # of accuracies: one point, as between two seeds
+WORTH_A_NOTE = 0.10  # part by which one is above all others of its setting
+GAP_NOTE = 0.15  # by which test may be above training, which augmentation makes harder
+GAP_WRONG = 0.25
+ERROR = re.compile(r"\berr(or)?\b", re.IGNORECASE)
+
+Named = tuple[Row, Number, float]  # with its value as a part of 1
+
+
+def in_percent(values: Iterable[Number]) -> bool:
+    """Of accuracies without a sign: by most of them, since one may be misprinted."""
+    plain = [value.value for value in values if not value.percent]
+    above = [value for value in plain if value > 1]
+    if 2 * len(above) != len(plain):
+        return 2 * len(above) > len(plain)
+    return bool(above) and min(above) >= LEAST_PERCENTAGE
+
+
+def _named(table: Table) -> dict[str, list[Named]]:
+    names: dict[str, list[tuple[Row, Number]]] = {}
+    for row in table.rows:
+        for name, figure in row.accuracies.items():
+            names.setdefault(name, []).append((row, figure))
+    found = {}
+    for name, rows in names.items():
+        whole = 100 if in_percent(figure for _, figure in rows) else 1
+        found[name] = [(row, figure, figure.value / (1 if figure.percent else whole)) for row, figure in rows]
+    return found
+
+
+def accuracy_range(table: Table) -> Checks:
+    """It holds a figure only if twice as much would be out of range."""
+    for name, found in _named(table).items():
+        above = sum(figure.value > 1 for _, figure, _ in found)
+        for row, figure, part in found:
+            highest = 1 if figure.percent or part == figure.value else 100
+            wrong = f"printed {figure.text}, but {name.lower()} lies between 0 and {highest}"
+            if not 0 <= part <= 1:
+                yield Check(row.where, wrong, figures(row, name))
+            elif highest == 100 and 0 < figure.value <= 1 and above >= PLAINLY_PERCENT:
+                yield Check(row.where, f"printed {figure.text} among percentages", figures(row, name), counts=False)
+            elif part > 1 / 2:
+                yield Check(row.where, None, figures(row, name))
+
+
+def same_setting(table: Table) -> Checks:
+    """Training may fail in many ways, but what lies far above all others of its setting is strange."""
+    for name, found in _named(table).items():
+        if ERROR.search(name):
+            continue  # a run that failed has many
+        groups: dict[tuple[str, ...], list[Named]] = {}
+        for row, figure, part in found:
+            epochs = row.one(EPOCHS)
+            if row.setting is not None and row.one(DEVICES):
+                groups.setdefault((*row.setting, epochs.text if epochs else ""), []).append((row, figure, part))
+        for group in groups.values():
+            if len(group) > FEWEST_OTHERS and all(0 <= part <= 1 for *_, part in group):
+                yield from _above_the_others(name, group)
+
+
+def _above_the_others(name: str, group: list[Named]) -> Checks:
+    counts = {row.where: row.one(DEVICES) for row, *_ in group}
+    devices = [count.value for count in counts.values() if count]
+    parts = sorted(part for *_, part in group)
+    for row, figure, part in group:
+        others = list(parts)
+        others.remove(part)
+        middle, stray = spread(others)
+        stray = max(stray, LEAST_SPREAD)
+        highest = others[-1]
+        is_far = part > middle + FAR * stray and part > highest * (1 + WORTH_A_NOTE)
+        count = counts[row.where]
+        between = count is not None and min(devices) < count.value < max(devices)
+        text = (
+            f"printed {figure.text}, but {len(others)} rows of the same setting have {others[0]:.3g} to {highest:.3g}"
+        )
+        noticed = figures(row, name) if 2 * part > max(middle + FAR * stray, highest * (1 + WORTH_A_NOTE)) else ()
+        if is_far or noticed:
+            very = between and part > middle + VERY_FAR * stray
+            yield Check(row.where, text if is_far else None, noticed, counts=very)
+
+
+def training_and_test(table: Table) -> Checks:
+    """Test far above training, where the other rows have no such gap."""
+    named = _named(table)
+    training = next((found for name, found in named.items() if "train" in name.lower()), [])
+    testing = next((found for name, found in named.items() if re.search(r"test|valid", name, re.IGNORECASE)), [])
+    tested = {row.where: (row, figure, part) for row, figure, part in testing}
+    pairs = [(figure, *tested[row.where], part) for row, figure, part in training if row.where in tested]
+    if len(pairs) <= FEWEST_OTHERS:
+        return
+    middle, stray = spread([part - trained for _, _, _, part, trained in pairs])
+    for trained_text, row, figure, part, trained in pairs:
+        gap = part - trained
+        far = gap - middle > FAR * max(stray, LEAST_SPREAD)
+        text = f"test accuracy {figure.text}, but {trained_text.text} in training; the others have no such gap"
+        wrong = text if far and gap > GAP_NOTE else None
+        covers = (
+            figures(row, *(name for name, found in named.items() if found is testing))
+            if 2 * part - trained > GAP_NOTE
+            else ()
+        )
+        if wrong or covers:
+            yield Check(row.where, wrong, covers, counts=gap > GAP_WRONG)
+
+
+def error_and_top(row: Row) -> Checks:
+    """Accuracy and error make 100 %; the right class is among five at least as often as first of all."""
+    by_name = {
+        " ".join(re.findall(r"[a-z0-9]+", name.lower())): (name, figure) for name, figure in row.accuracies.items()
+    }
+    for plain, (name, figure) in by_name.items():
+        other = by_name.get(ERROR.sub("", plain).strip()) if ERROR.search(plain) else None
+        if other:
+            total = figure.value + other[1].value
+            whole = 100 if total > 2 else 1
+            right = abs(total - whole) <= figure.step + other[1].step
+            text = f"{other[1].text} of accuracy and {figure.text} of errors make {total:.6g}, not {whole}"
+            yield Check(row.where, None if right else text, figures(row, name, other[0]))
+        five = by_name.get(re.sub(r"\b(top ?)1\b", r"\g<1>5", plain)) if re.search(r"\btop ?1\b", plain) else None
+        if five and not ERROR.search(plain):
+            wrong = f"top-1 {figure.text} is more than top-5 {five[1].text}"
+            is_wrong = figure.value > five[1].value
+            covers = figures(row, name) if 2 * figure.value > five[1].value else ()
+            if covers:
+                yield Check(row.where, wrong if is_wrong else None, covers)
