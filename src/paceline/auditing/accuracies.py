@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from paceline.auditing.checks import Check, Checks, figures
 from paceline.auditing.robust import spread
@@ -12,13 +12,14 @@ from paceline.auditing.rows import DEVICES, EPOCHS, Number, Row, Table
 LEAST_PERCENTAGE = 10  # where as many values are above 1 as not: chance on ten classes
 PLAINLY_PERCENT = 3  # values above 1, before one below 1 among them is worth a note
 FEWEST_OTHERS = 3  # rows of the same setting
+SMALL_GROUP = 50  # of which one row moves the median
 FAR = 5  # spreads above the others: worth a note
 VERY_FAR = 8
 LEAST_SPREAD = 0.01  # of accuracies: one point, as between two seeds
 WORTH_A_NOTE = 0.10  # part by which one is above all others of its setting
 GAP_NOTE = 0.15  # by which test may be above training, which augmentation makes harder
 GAP_WRONG = 0.25
-ERROR = re.compile(r"\berr(or)?\b", re.IGNORECASE)
+ERROR = re.compile(r"(?<![a-z])err(or)?\b", re.IGNORECASE)
 
 Named = tuple[Row, Number, float]  # with its value as a part of 1
 
@@ -53,7 +54,7 @@ def accuracy_range(table: Table) -> Checks:
             wrong = f"printed {figure.text}, but {name.lower()} lies between 0 and {highest}"
             if not 0 <= part <= 1:
                 yield Check(row.where, wrong, figures(row, name))
-            elif highest == 100 and 0 < figure.value <= 1 and above >= PLAINLY_PERCENT:
+            elif highest == 100 and not ERROR.search(name) and 0 < figure.value <= 1 and above >= PLAINLY_PERCENT:
                 yield Check(row.where, f"printed {figure.text} among percentages", figures(row, name), counts=False)
             elif part > 1 / 2:
                 yield Check(row.where, None, figures(row, name))
@@ -75,25 +76,36 @@ def same_setting(table: Table) -> Checks:
 
 
 def _above_the_others(name: str, group: list[Named]) -> Checks:
-    counts = {row.where: row.one(DEVICES) for row, *_ in group}
-    devices = [count.value for count in counts.values() if count]
+    counts = {row.where: count.value for row, *_ in group if (count := row.one(DEVICES))}
+    fewest, most = min(counts.values()), max(counts.values())
     parts = sorted(part for *_, part in group)
+    others = _others(parts)
     for row, figure, part in group:
-        others = list(parts)
-        others.remove(part)
-        middle, stray = spread(others)
-        stray = max(stray, LEAST_SPREAD)
-        highest = others[-1]
-        is_far = part > middle + FAR * stray and part > highest * (1 + WORTH_A_NOTE)
-        count = counts[row.where]
-        between = count is not None and min(devices) < count.value < max(devices)
+        middle, stray = others(part)
+        highest = parts[-1] if part < parts[-1] else parts[-2]
+        near = max(middle + FAR * stray, highest * (1 + WORTH_A_NOTE))
+        noticed = figures(row, name) if 2 * part > near else ()
+        very = fewest < counts[row.where] < most and part > middle + VERY_FAR * stray
         text = (
-            f"printed {figure.text}, but {len(others)} rows of the same setting have {others[0]:.3g} to {highest:.3g}"
+            f"printed {figure.text}, but the other {len(group) - 1} rows of its setting have {middle:.3g} in the "
+            f"middle and {highest:.3g} at most"
         )
-        noticed = figures(row, name) if 2 * part > max(middle + FAR * stray, highest * (1 + WORTH_A_NOTE)) else ()
-        if is_far or noticed:
-            very = between and part > middle + VERY_FAR * stray
-            yield Check(row.where, text if is_far else None, noticed, counts=very)
+        if noticed:
+            yield Check(row.where, text if part > near else None, noticed, counts=very)
+
+
+def _others(parts: list[float]) -> Callable[[float], tuple[float, float]]:
+    """Median and spread without one of them, which matters only in a small group."""
+    whole = spread(parts)
+
+    def without(part: float) -> tuple[float, float]:
+        if len(parts) > SMALL_GROUP:
+            return whole[0], max(whole[1], LEAST_SPREAD)
+        i = parts.index(part)
+        middle, stray = spread(parts[:i] + parts[i + 1 :])
+        return middle, max(stray, LEAST_SPREAD)
+
+    return without
 
 
 def training_and_test(table: Table) -> Checks:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from paceline.auditing.checks import Check, Checks, figures
+from paceline.auditing.checks import Check, Checks, Figure, figures
 from paceline.auditing.robust import spread, two_way
 from paceline.auditing.rows import (
     DEVICES,
@@ -30,6 +31,7 @@ LIKE_NEIGHBOURS = 0.05  # spread of a grid whose settings scale alike
 EXCEPTIONS = 2  # at most, in such a grid: two figures may have changed places
 FAR_FROM_NEIGHBOURS = 5  # such spreads
 LEAST_FROM_NEIGHBOURS = 0.10
+MUCH = 1.5  # times as fast as its neighbours: more than any overhead of several devices explains
 FEWEST = 3  # settings and numbers of devices that make a pattern
 JUMP = 1.6  # times what the figures on both sides make by interpolation
 SPEEDS = {IMAGES_PER_SECOND: 1, EPOCH_SECONDS: -1, SECONDS: -1}  # -1: less is faster
@@ -47,6 +49,9 @@ class Point:
     @property
     def text(self) -> str:
         return f"{self.rows[0][1].text} on {self.count}"
+
+    def figures(self, quantity: str) -> tuple[Figure, ...]:
+        return tuple((row.where, quantity) for row, _ in self.rows)
 
 
 Column = list[Point]
@@ -85,7 +90,7 @@ def _step(column: Column, i: int, quantity: str, sign: int) -> Checks:
     gain = _gain(few, many, sign)
     at_twice = many if sign > 0 else few  # the one whose double would make the step too large
     if gain <= LINEAR < 2 * gain:
-        yield Check(many.rows[0][0].where, None, tuple(f for row, _ in at_twice.rows for f in figures(row, quantity)))
+        yield Check(many.rows[0][0].where, None, at_twice.figures(quantity))
     elif gain > LINEAR:
         wrong = _wrong_one(column, i, sign)
         text = (
@@ -113,8 +118,8 @@ def neighbours(table: Table) -> Checks:
     """Settings that scale alike: a figure that does not, where its own column also speaks against it."""
     for quantity, sign in SPEEDS.items():
         by_setting = {setting: column for setting, column in columns(table, quantity) if len(column) >= FEWEST}
-        counts = [point.count for column in by_setting.values() for point in column]
-        shared = {count for count in counts if counts.count(count) >= FEWEST} if len(by_setting) >= FEWEST else set()
+        counts = Counter(point.count for column in by_setting.values() for point in column)
+        shared = {count for count, settings in counts.items() if settings >= FEWEST}
         points = {
             (setting, point.count): (column, i)
             for setting, column in by_setting.items()
@@ -137,7 +142,8 @@ def _pattern(points: dict[tuple[str, int], tuple[Column, int]], quantity: str, s
         right = column[i].value / math.exp(left[key])
         text = f"printed {column[i].rows[0][1].text}, but its neighbours make {right:.4g}"
         wrong = text if abs(left[key]) > far else None
-        counts = _speaks_against(column, i, sign, slow=left[key] * sign < 0)
+        slow = left[key] * sign < 0
+        counts = _speaks_against(column, i, sign, slow=slow) or (not slow and abs(left[key]) > math.log(MUCH))
         for row, _ in column[i].rows:
             yield Check(row.where, wrong, figures(row, quantity), counts=counts)
 
@@ -154,14 +160,20 @@ def smooth(table: Table) -> Checks:
     for quantity in SMOOTH:
         for _, column in columns(table, quantity):
             for before, point, after in zip(column, column[1:], column[2:], strict=False):
-                right = _between(before, point.count, after)
-                jump = point.value / right
-                text = f"printed {point.text}, but {before.text} and {after.text} devices make {right:.4g} between them"
-                covers = tuple(f for row, _ in point.rows for f in figures(row, quantity)) if 2 * jump > JUMP else ()
-                if covers or jump < 1 / JUMP:
-                    wrong = text if not 1 / JUMP <= jump <= JUMP else None
-                    near = tuple(f for side in (before, after) for row, _ in side.rows for f in figures(row, quantity))
-                    yield Check(point.rows[0][0].where, wrong, covers, counts=False, beside=near)
+                yield from _on_the_line(before, point, after, quantity)
+
+
+def _on_the_line(before: Point, point: Point, after: Point, quantity: str) -> Checks:
+    right = _between(before, point.count, after)
+    jump = point.value / right
+    where = point.rows[0][0].where
+    if 1 / JUMP <= jump <= JUMP:
+        if 2 * jump > JUMP:
+            yield Check(where, None, point.figures(quantity))
+        return
+    text = f"printed {point.text}, but {before.text} and {after.text} devices make {right:.4g} between them"
+    near = before.figures(quantity) + after.figures(quantity)
+    yield Check(where, text, point.figures(quantity), counts=False, beside=near)
 
 
 def _between(before: Point, count: int, after: Point) -> float:

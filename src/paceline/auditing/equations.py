@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import groupby
 
 from paceline.auditing.checks import Check, Checks, contradiction, figures
 from paceline.auditing.robust import FAR, spread
@@ -46,47 +45,76 @@ def epoch_time(row: Row) -> Checks:
 
 
 def images_per_epoch(table: Table) -> Checks:
-    """Images/s times seconds per epoch are the images to train on; of an unknown data set, the same in all rows."""
-    rows = [
-        (row, speed, epoch)
-        for row in table.rows
-        if (speed := row.one(IMAGES_PER_SECOND)) and speed.value > 0 and (epoch := _epoch(row))
-    ]
-    named = sorted(((dataset_in(" ".join(row.about)) or table.dataset, timed) for timed in rows for row in timed[:1]),
-                   key=lambda pair: pair[0])  # fmt: skip
-    for dataset, group in groupby(named, key=lambda pair: pair[0]):
-        yield from _same_images(table, dataset, [timed for _, timed in group])
-
-
-def _same_images(table: Table, dataset: str, rows: list[Timed]) -> Checks:
-    products = [speed.value * epoch.value for _, speed, epoch in rows]
-    middle, stray = spread([math.log(product) for product in products])
-    count = round(math.exp(middle))
-    known = len(rows) >= FEWEST_ROWS
-    if dataset in DATASETS:
-        to_train, to_test = DATASETS[dataset]
-        near = sum(abs(product / (to_train + to_test) - 1) <= SAME_COUNT for product in products)
-        if near * 2 > len(rows):
-            text = (
-                f"images/s x time per epoch = {to_train + to_test:,} images in {near} of {len(rows)} rows, but "
-                f"{DATASET_NAMES[dataset]} has {to_train:,} to train on: {to_test:,} test images were counted too"
-            )
-            yield Check(table.title, text)
-            to_train += to_test
-        if not known or abs(count / to_train - 1) <= UNKNOWN_STRAY / 2:
-            count = to_train
+    """Images/s times seconds per epoch are the images to train on."""
+    groups: dict[tuple[str, ...], list[Timed]] = {}
+    for row in table.rows:
+        speed, epoch = row.one(IMAGES_PER_SECOND), _epoch(row)
+        if speed and speed.value > 0 and epoch:
+            dataset = dataset_in(" ".join(row.about)) or table.dataset
+            groups.setdefault((dataset,) if dataset in DATASETS else ("", *row.about), []).append((row, speed, epoch))
+    for (dataset, *_), rows in groups.items():
+        if dataset:
+            yield from _images_of(table, dataset, rows)
         else:
-            name = DATASET_NAMES[dataset]
-            yield Check(table.title, f"{count:,} images in an epoch, but {name} has {to_train:,}", counts=False)
-    elif not known or FAR * stray > UNKNOWN_STRAY:
-        return
-    allowed = min(max(FAR * stray, LEAST_STRAY), UNKNOWN_STRAY) if known else UNKNOWN_STRAY
+            yield from _same_images(rows)
+
+
+def _images_of(table: Table, dataset: str, rows: list[Timed]) -> Checks:
+    """Of a known data set; where all rows agree on another number, that is a note."""
+    to_train, to_test = DATASETS[dataset]
+    name, (count, _) = DATASET_NAMES[dataset], _count(rows)
+    near = sum(abs(product / (to_train + to_test) - 1) <= SAME_COUNT for product in _products(rows))
+    right = to_train
+    if near * 2 > len(rows):
+        right += to_test
+        text = (
+            f"images/s x time per epoch = {right:,} images in {near} of {len(rows)} rows, but {name} has "
+            f"{to_train:,} to train on: {to_test:,} test images were counted too"
+        )
+        yield Check(table.title, text)
+    elif _agree(rows) and abs(count / to_train - 1) > UNKNOWN_STRAY / 2:
+        right = count
+        text = f"images/s x time per epoch = {count:,} images, but {name} has {to_train:,} to train on"
+        yield Check(table.title, text, counts=False)
+    yield from _against(right, rows)
+
+
+def _same_images(rows: list[Timed]) -> Checks:
+    """Of an unknown data set the same number in all rows, if it is so in most of them."""
+    count, stray = _count(rows)
+    if len(rows) >= FEWEST_ROWS and FAR * stray <= UNKNOWN_STRAY:
+        yield from _against(count, rows)
+
+
+def _against(count: int, rows: list[Timed]) -> Checks:
+    """How far speed and time may stray from each other is what most rows of the table do."""
+    known = len(rows) >= FEWEST_ROWS
+    stray = FAR * _count(rows)[1]
+    allowed = min(max(stray, LEAST_STRAY), UNKNOWN_STRAY) if known else UNKNOWN_STRAY
     for row, speed, epoch in rows:
         right = count / epoch.value
         rounding = speed.step + right * epoch.step / epoch.value
         within = max(rounding, right * allowed) if known else rounding + right * allowed
-        wrong = contradiction(speed, right, within, f"{count:,} images / {epoch.text} s")
-        yield Check(row.where, wrong, figures(row, IMAGES_PER_SECOND, EPOCH_SECONDS))
+        text = contradiction(speed, right, within, f"{count:,} images / {epoch.text} s")
+        time = EPOCH_SECONDS if EPOCH_SECONDS in row.quantities else SECONDS
+        yield Check(row.where, text, figures(row, IMAGES_PER_SECOND, time))
+
+
+def _products(rows: list[Timed]) -> list[float]:
+    return [speed.value * epoch.value for _, speed, epoch in rows]
+
+
+def _count(rows: list[Timed]) -> tuple[int, float]:
+    """Images by most rows, and the spread of its logarithm."""
+    middle, stray = spread([math.log(product) for product in _products(rows)])
+    return round(math.exp(middle)), stray
+
+
+def _agree(rows: list[Timed]) -> bool:
+    products = sorted(_products(rows))
+    if len(rows) < FEWEST_ROWS:
+        return len(rows) > 1 and products[-1] <= products[0] * (1 + UNKNOWN_STRAY / 2)
+    return FAR * _count(rows)[1] <= UNKNOWN_STRAY
 
 
 def _epoch(row: Row) -> Number | None:

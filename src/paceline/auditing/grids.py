@@ -34,11 +34,13 @@ from paceline.auditing.rows import (
     number,
     numbers,
 )
+from paceline.errors import UserError
 
 BUSY = re.compile(
     r"\((?:(\d{1,9})-)?(\d{1,9})%\)"
 )  # (8-80%) behind a speed: 8 GPUs that were busy for 80 % of the time
 AGREES = 0.02  # part by which an epoch count from the prose may miss a row that it belongs to
+MOST_COLUMNS = 20_000  # of a table, which then takes seconds
 MANY = 3  # rows, after which a column of nothing but unlike decimals is a result and no setting
 
 Grid = Sequence[tuple[int, list[str]]]  # cells with their line, headings first
@@ -69,6 +71,8 @@ def table_of(title: str, heading: str, grid: Grid, said: Said) -> Table:
     """Rows of quantities from a table that has them as columns, as rows, or as its subject."""
     if not grid:
         return Table(title, ())
+    if max(len(cells) for _, cells in grid) > MOST_COLUMNS:
+        raise UserError(f"{title[:80]} has a row of more than {MOST_COLUMNS:,} cells; give a part of the table.")
     first = [quantity_of(cell) for cell in grid[0][1]]
     across = sum(name is not None for name in first)
     down = sum(quantity_of(cells[0]) is not None and any(map(number, cells[1:])) for _, cells in grid[1:])

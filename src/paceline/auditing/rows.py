@@ -34,7 +34,7 @@ SETTINGS = (DEVICES, EPOCHS, BATCH)
 # Images to train on and to test with.
 DATASETS = {"cifar": (CIFAR10_IMAGES, 10_000), "mnist": (MNIST_IMAGES, 10_000), "imagenet": (IMAGENET_IMAGES, 50_000)}
 DATASET_NAMES = {"cifar": "CIFAR-10", "mnist": "MNIST", "imagenet": "ImageNet"}
-DATASET_NAME = re.compile("|".join(DATASETS), re.IGNORECASE)
+DATASET_NAME = re.compile(r"cifar|(?<!e)mnist|(?<!tiny)(?<!tiny[-_ ])imagenet(?![-_ ]?(?:\d\d|v2|te\b))", re.IGNORECASE)
 
 DIGITS = re.compile(r"[~≈]?\s*(-?(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:\.\d{1,15})?)(?:([kK])(?![A-Za-z])|\s?(%)|)")
 GOES_ON = re.compile(r"[eE]?\d|\.\d|\s*[/x:]\s*\d|[-–—]\d")  # 228/228/219, 64x8, 1e3 and 3-4 are no plain numbers
@@ -249,7 +249,10 @@ def dataset_in(text: str) -> str:
     return found[-1].lower() if found else ""
 
 
+COUNT_OF_KIND = re.compile(r"^\d{1,9}\s?[x×]\s?|^\d{1,9}\s?(?=(?:gpu|cpu|device|card)s?$)|:\d{1,9}$", re.IGNORECASE)
+
+
 def device_kind(text: str) -> str | None:
     """The one kind of all devices of a set: Titan X for Titan X + Titan X, None for unlike ones."""
-    kinds = {re.sub(r"^\d{1,9}\s?[x×]\s?|:\d{1,9}$", "", part.strip()) for part in text.split("+")}
+    kinds = {COUNT_OF_KIND.sub("", part.strip()).lower().rstrip("s") for part in text.split("+")}
     return kinds.pop() if len(kinds) == 1 else None
