@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,12 @@ WANTED = {"x 2": 0.95, "x 1.2": 0.80, "swapped": 0.50}  # of the checkable figur
 FACTORS = {"x 2": Decimal(2), "x 1.2": Decimal("1.2")}
 CONTRADICTED, NOTED, MISSED = "contradiction", "note", ""
 ALL = "all"
+INTRODUCTION = """`python -m benchmarks.audit --write` makes this section. Of {figures} figures, {checkable} follow
+from others to within 10 %: by arithmetic, as a sum over cards, from the columns next to theirs, or on the line between
+fewer and more devices; `benchmarks/determined.py` finds them without the rules of the audit. Each figure is altered
+alone, to twice or 1.2 times its value, or swapped with the next in its column. A cell says how many alterations were
+contradicted, plus those that got a note only, of how many; *all x 2* counts all figures, the others those that follow
+from others. Tables that are not altered are contradicted nowhere but at the errors above."""
 
 Seen = Counter[tuple[str, str, bool]]
 
@@ -149,12 +156,7 @@ def report(trials: list[Trial]) -> str:
     lines = [
         HEADING,
         "",
-        f"`python -m benchmarks.audit --write` makes this section. Of {len(doubled)} figures, {checkable} follow from others",
-        "to within 10 %: by arithmetic, as a sum over cards, from the columns next to theirs, or on the line between fewer",
-        "and more devices. `benchmarks/determined.py` finds them without the rules of the audit. Each figure is altered alone,",
-        "to twice or 1.2 times its value, or swapped with the next in its column. A cell says how many alterations",
-        "were contradicted, plus those that got a note only, of how many; *all x 2* has all figures, the others those that",
-        "follow. Tables that are not altered are contradicted nowhere but at the errors above.",
+        *textwrap.wrap(INTRODUCTION.format(figures=len(doubled), checkable=checkable), 120),
         "",
         "| figures | all x 2 | x 2 | x 1.2 | swapped with the next in its column |",
         "|---|---|---|---|---|",

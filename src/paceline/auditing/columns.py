@@ -70,11 +70,12 @@ def columns(table: Table, quantity: str) -> Iterator[tuple[str, Column]]:
     for setting, points in found.items():
         yield (
             " | ".join(setting),
-            [
-                Point(count, statistics.median(figure.value for _, figure in rows), tuple(rows))
-                for count, rows in sorted(points.items())
-            ],
+            [Point(count, _middle(rows), tuple(rows)) for count, rows in sorted(points.items())],
         )
+
+
+def _middle(rows: list[tuple[Row, Number]]) -> float:
+    return rows[0][1].value if len(rows) == 1 else statistics.median(figure.value for _, figure in rows)
 
 
 def linear(table: Table) -> Checks:

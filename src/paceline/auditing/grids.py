@@ -13,6 +13,7 @@ from paceline.auditing.rows import (
     BUSY_PERCENT,
     COUNTED_DEVICES,
     DEVICES,
+    DIGITS,
     EPOCH_SECONDS,
     EPOCHS,
     IMAGES_PER_SECOND,
@@ -39,6 +40,7 @@ from paceline.errors import UserError
 BUSY = re.compile(
     r"\((?:(\d{1,9})-)?(\d{1,9})%\)"
 )  # (8-80%) behind a speed: 8 GPUs that were busy for 80 % of the time
+INTERVAL = re.compile(r"\s*\d[\d.,]{0,20}\s?(?:[–—±]|\+/-)\s?\d")
 AGREES = 0.02  # part by which an epoch count from the prose may miss a row that it belongs to
 MOST_COLUMNS = 20_000  # of a table, which then takes seconds
 MANY = 3  # rows, after which a column of nothing but unlike decimals is a result and no setting
@@ -168,13 +170,15 @@ def _plan(headings: list[str], body: list[list[str]]) -> Plan:
         if i not in quantities and i not in accuracies and heading.lower() != "status"
     ]
     columns = {i: [cells[i] for cells in body if i < len(cells) and cells[i]] for i in words}
-    names = [i for i in words if not any(map(number, columns[i]))]
+    names = [i for i in words if not any(map(DIGITS.match, columns[i]))]
     settings = [i for i in words if not _is_result(columns[i]) and not any(map(COUNTED_DEVICES.match, columns[i]))]
     return Plan(headings, quantities, accuracies, words, names, settings)
 
 
 def _is_result(column: list[str]) -> bool:
-    """Decimals that are all unlike are measured, as far as can be told: power, loss."""
+    """Decimals that are all unlike are measured, as far as can be told: power, loss; and so are intervals."""
+    if any(map(INTERVAL.match, column)):
+        return True
     return (
         len(column) > MANY and len(set(column)) == len(column) and all("." in text and number(text) for text in column)
     )

@@ -23,7 +23,6 @@ SAME_MEMORY = 0.001  # so alike is every card when it is filled and not used
 FEWEST_COUNTS = 3  # of devices, before memory that grows with them is called filled cards
 CARDS_GIB = (2, 3, 4, 6, 8, 11, 12, 16, 24, 32, 40, 48, 80, 96)
 FILLED = 0.88  # part of a card that is taken where all of it is: TensorFlow took 10,944 MiB of a K80 with 12 GB
-SAME_SUM = 0.002  # that a driver's figure may differ from run to run
 TOTAL_WORDS = ("total memory", "memory total", "sum of", "all gpus", "all cards", "all devices", "(total", "(sum")
 
 Held = tuple[Row, Number, Number]  # with memory and devices
@@ -119,7 +118,7 @@ def _sum(table: Table, found: list[Held]) -> Checks:
     wrong = []
     for (row, less, few), (_, more, many) in pairwise(found):
         weights = row.weights_mib * (many.value - few.value)
-        if few.value < many.value and more.value < less.value * (1 - SAME_SUM) + weights:
+        if few.value < many.value and more.value < less.value * (1 - SAME_MEMORY) + weights:
             added = f", and {weights:.0f} MiB of weights came with them" if weights else ""
             wrong.append(f"{more.text} on {many.text} after {less.text} on {few.text}{added}")
     text = f"memory is no sum over cards: {'; '.join(wrong)}"

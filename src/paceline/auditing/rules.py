@@ -107,9 +107,16 @@ def judge(document: Document) -> Judgement:
     """Likewise, with the figures that none of them holds."""
     checks = [(rule, check) for rule in RULES for check in rule.check(document)]
     wrong = {figure for _, check in checks if check.text and check.counts for figure in check.covers}
-    checks = [(rule, check) for rule, check in checks if not (check.text and wrong.intersection(check.beside))]
+    checks = [(rule, check) for rule, check in checks if not _is_idle_note(check, wrong)]
     covered = {figure for _, check in checks for figure in check.covers}
     return Judgement([_verdict(rule, check) for rule, check in checks], tuple(_unchecked(document, covered)))
+
+
+def _is_idle_note(check: Check, wrong: set[Figure]) -> bool:
+    """A note on what is contradicted anyway, or measured against it."""
+    if not check.text or check.counts:
+        return False
+    return bool(wrong.intersection(check.beside)) or (bool(check.covers) and wrong.issuperset(check.covers))
 
 
 def _verdict(rule: Rule, check: Check) -> Finding | None:

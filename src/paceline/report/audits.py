@@ -45,7 +45,8 @@ def text(audit: Audit) -> str:
     """Readable on 80 columns."""
     sentences = [*map(sentence, (*audit.findings, *audit.notes)), *map(open_question, audit.unchecked)]
     listed = [textwrap.fill(f"* {each}", WIDTH, subsequent_indent="  ", break_on_hyphens=False) for each in sentences]
-    return "\n".join([*listed, *([""] if listed else []), summary(audit), ""])
+    last = textwrap.fill(summary(audit), WIDTH, break_on_hyphens=False, break_long_words=False)
+    return "\n".join([*listed, *([""] if listed else []), last, ""])
 
 
 @plainly
