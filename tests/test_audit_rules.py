@@ -206,7 +206,8 @@ def test_check_of_a_step_is_none_where_twice_the_speed_would_be_possible() -> No
 def test_durations_are_seconds(text: str, seconds: float, step: float) -> None:
     found = duration(text)
     assert found is not None
-    assert (found.value, found.step) == (pytest.approx(seconds), pytest.approx(step))
+    assert found.value == pytest.approx(seconds)
+    assert found.step == pytest.approx(step)
 
 
 def test_milliseconds_are_no_seconds() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -93,9 +95,9 @@ PIECES += [
 def test_line_of_a_megabyte_takes_seconds(piece: str) -> None:
     line = piece * (10**6 // len(piece))
     for text in (f"{line}{TABLE}", f"# {line}{TABLE}", f"| {line} | images/s |\n|---|---|\n| {line} | 10 |\n"):
-        assert seconds(lambda page=text: read_markdown("page.md", page)) < 5
+        assert seconds(partial(read_markdown, "page.md", text)) < 5
     for text in (f"```\n{line}\n```{TABLE}", f"### A + B\n```\nrun\npeak memory {line}\nreal {line}\n```\n"):
-        assert seconds(lambda page=text: read_markdown("page.md", page)) < 5
+        assert seconds(partial(read_markdown, "page.md", text)) < 5
 
 
 @pytest.mark.parametrize("heading", ["c{}", "time{}", "GPU ({})", "{}"])
@@ -115,7 +117,7 @@ def test_as_many_columns_as_are_allowed_take_seconds(heading: str) -> None:
     assert seconds(lambda: read_markdown("page.md", page)) < 5
 
 
-def test_file_that_is_too_large_is_a_users_error(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_file_that_is_too_large_is_a_users_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paceline.auditing.reading.LARGEST", 1_000_000)
     (tmp_path / "large.csv").write_text("a,b\n" + "1,2\n" * 300_000)
     with pytest.raises(UserError, match="more than 1 MB"):
