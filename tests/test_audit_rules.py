@@ -79,7 +79,7 @@ BROKEN = {  # by the rule: a file, and what is said
         "claimed a single one before several, but 10 against 9",
     ),
     "machine": (
-        "Run on a p3.8xlarge.\n\n| gpus | images/s |\n|---|---|\n| 8 | 100 |\n",
+        "Machine: p3.8xlarge.\n\n| gpus | images/s |\n|---|---|\n| 8 | 100 |\n",
         "printed 8 devices, but p3.8xlarge has 4",
     ),
     "heading": (
@@ -142,12 +142,14 @@ def test_unknown_data_set_has_the_same_images_in_all_rows() -> None:
     ("text", "is_wrong"),
     [
         ("`Machine` - [AWS EC2 P2.8xlarge](https://aws.amazon.com/ec2/instance-types/p2/)", True),
-        ("* AWS p2.8x (8 gpus)", True),
-        ("Tested on a DGX-1.", True),
-        ("Tested on a DGX-2.", False),
-        ("Tested on two nodes of a p3.16xlarge cluster.", False),
-        ("2 x p3.16xlarge", False),
-        ("Tested on a p3.8xlargest", False),
+        ("* **Infrastructure 1**: AWS p2.8x (8 gpus)", True),
+        ("The machine is a DGX-1.", True),
+        ("The machine is a DGX-2.", False),
+        ("Tested on DGX-1.", False),  # maybe on two of them: a note
+        ("Machine: a DGX-1 (32x V100)", False),
+        ("Machine: two nodes of a p3.16xlarge cluster.", False),
+        ("Machine: 2 x p3.16xlarge", False),
+        ("Machine: p3.8xlargest", False),
     ],
 )
 def test_devices_are_held_against_the_named_machine(text: str, is_wrong: bool) -> None:
@@ -156,8 +158,8 @@ def test_devices_are_held_against_the_named_machine(text: str, is_wrong: bool) -
 
 def test_machine_of_an_earlier_section_is_not_that_of_a_later_one() -> None:
     table = "| gpus | images/s |\n|---|---|\n| 8 | 10 |\n"
-    assert wrong(f"## One\n### Setup\nA p3.8xlarge.\n## Two\n{table}") == []
-    assert len(wrong(f"## One\n### Setup\nA p3.8xlarge.\n### Results\n{table}")) == 1
+    assert wrong(f"## One\n### Setup\nMachine: p3.8xlarge.\n## Two\n{table}") == []
+    assert len(wrong(f"## One\n### Setup\nMachine: p3.8xlarge.\n### Results\n{table}")) == 1
 
 
 # Memory

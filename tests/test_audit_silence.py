@@ -175,6 +175,21 @@ Here we used a p3.16xlarge.
 |---|---|
 | 8 | 2900 |
 """,
+    "multiples of a machine": """
+### Training performance: DGX-1 (8x V100)
+| GPUs | samples/s |
+|---|---|
+| 1 | 371 |
+| 8 | 2866 |
+| 32 | 11008 |
+""",
+    "speed-up over something else than one device": """
+| GPUs | loader | images/s | speed-up |
+|---|---|---|---|
+| 1 | a | 25.97 | --- |
+| 8 | a | 128.1 | 1x (base) |
+| 8 | b | 208.4 | 1.6x |
+""",
     "thousands with a k, and ranges": """
 | GPUs | images/s | s/epoch | dataset |
 |---|---|---|---|

@@ -37,7 +37,7 @@ def rows(count: int, setting: str, devices: str) -> str:
     return HEAD + "".join(made)
 
 
-LARGE = {
+LARGE: dict[str, Callable[[int], str]] = {
     "many settings": lambda count: rows(count, "f{}", "{1}"),
     "one setting on ever more devices": lambda count: rows(count, "f", "{0}"),
     "one setting again and again": lambda count: rows(count, "f", "{1}"),

@@ -38,9 +38,11 @@ def _named(table: Table) -> dict[str, list[Named]]:
     for row in table.rows:
         for name, figure in row.accuracies.items():
             names.setdefault(name, []).append((row, figure))
+    hits = [figure for name, rows in names.items() if not ERROR.search(name) for _, figure in rows]
     found = {}
     for name, rows in names.items():
-        whole = 100 if in_percent(figure for _, figure in rows) else 1
+        # Of good networks most errors are below 1 %: the accuracies of the table say what is meant.
+        whole = 100 if in_percent(hits if hits and ERROR.search(name) else [figure for _, figure in rows]) else 1
         found[name] = [(row, figure, figure.value / (1 if figure.percent else whole)) for row, figure in rows]
     return found
 

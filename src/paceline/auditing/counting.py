@@ -27,10 +27,12 @@ def number_of_devices(row: Row) -> Checks:
 
 
 def devices_of_machine(row: Row) -> Checks:
-    devices = row.one(DEVICES)
-    if devices and devices.value and row.machine and row.machine.devices:
-        wrong = f"printed {devices.text} devices, but {row.machine.name} has {row.machine.devices}"
-        yield Check(row.where, wrong if devices.value > row.machine.devices else None)
+    """Several whole machines are a note, unless the text says that there is one."""
+    devices, machine = row.one(DEVICES), row.machine
+    if devices and devices.value and machine and machine.devices:
+        wrong = f"printed {devices.text} devices, but {machine.name} has {machine.devices}"
+        counts = machine.alone or devices.value % machine.devices != 0
+        yield Check(row.where, wrong if devices.value > machine.devices else None, counts=counts)
 
 
 def utilisation(row: Row) -> Checks:

@@ -29,7 +29,7 @@ from paceline.auditing.rows import (
 RATIO_TOLERANCE = 0.01  # beyond the printed digits, for figures that were computed from others
 FEWEST_ROWS = 5  # that show how far the rows of a table stray
 UNKNOWN_STRAY = 0.10  # where they are fewer; speed and time may have been taken at different moments
-LEAST_STRAY = 0.02  # some epochs leave out an incomplete batch
+LEAST_STRAY = 0.03  # some epochs leave out an incomplete batch, and a few rows stray more than most
 SAME_COUNT = 0.02  # so near to 60,000 is 60,000
 
 Timed = tuple[Row, Number, Number]  # with images/s and seconds of an epoch
@@ -137,7 +137,7 @@ def step_time(row: Row) -> Checks:
     rights = [(size, unit, size * per / step.value) for size in sorted(batches) for unit, per in TIME_UNITS.items()]
     if rights and speed.value > 0:
         size, unit, right = min(rights, key=lambda each: abs(math.log(speed.value / each[2])))
-        within = speed.step + right * (step.step / step.value + RATIO_TOLERANCE)
+        within = speed.step + right * (step.step / step.value + UNKNOWN_STRAY)
         text = contradiction(speed, right, within, f"{size} images / {step.text} {unit}")
         yield Check(row.where, text, figures(row, IMAGES_PER_SECOND, STEP_SECONDS))
 
@@ -165,13 +165,22 @@ def summary_time(row: Row) -> Checks:
 
 def speed_up(table: Table) -> Checks:
     base_of = _bases(table)
+    elsewhere = any(_is_a_base(row) for row in table.rows)
     for row in table.rows:
         printed, base = row.one(SPEED_UP), base_of(row)
+        if base and elsewhere and not base.one(SPEED_UP):
+            continue
         if printed and base and (found := _ratio(row, base)):
             quantity, ratio = found
             within = printed.step + ratio.step + RATIO_TOLERANCE * ratio.value
             text = contradiction(printed, ratio.value, within, ratio.text)
             yield Check(row.where, text, figures(row, SPEED_UP, quantity) + figures(base, quantity))
+
+
+def _is_a_base(row: Row) -> bool:
+    """Several devices that others are compared with."""
+    devices, printed = row.one(DEVICES), row.one(SPEED_UP)
+    return bool(devices and printed and devices.value > 1 and printed.value == 1)
 
 
 def efficiency(table: Table) -> Checks:

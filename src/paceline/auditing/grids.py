@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from paceline.auditing.headings import is_accuracy, quantity_of, subject_of
+from paceline.auditing.machines import machine_in
 from paceline.auditing.rows import (
     BATCH,
     BUSY_DEVICES,
@@ -86,7 +87,8 @@ def table_of(title: str, heading: str, grid: Grid, said: Said) -> Table:
         rows = _rows(title, grid)
         memory_heading = next((cell for cell in grid[0][1] if quantity_of(cell) == MEMORY), "")
     named = " ".join(text for row in rows[:1000] for text in row.about)
-    rows = [replace(row, machine=said.machine) for row in rows] if said.machine else rows
+    if said.machine:
+        rows = [replace(row, machine=machine_in(" ".join(row.about)) or said.machine) for row in rows]
     return Table(title, tuple(_with_epochs(rows, said.epochs)), dataset_in(named) or said.dataset, memory_heading)
 
 

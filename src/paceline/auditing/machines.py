@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from paceline.auditing.rows import Machine
 
@@ -30,18 +31,27 @@ NAMED = re.compile(
 )
 SHORT = re.compile(r"(?<![\w.-])([pg]\d\w{0,3}\.\d{0,2}x)(?![\w-])", re.IGNORECASE)  # p2.8x
 SEVERAL = re.compile(
-    r"\b(nodes|hosts|clusters?|instances|machines|servers|workers|multi-?node)\b|\d\s?[x×]\s?(aws|p\d|g\d|dgx)|dgx.{0,9}pod",
+    r"\b((compute|worker|\d+|two|four|several|many|multiple) (nodes|hosts|instances|machines|servers|workers)|"
+    r"clusters?|multi-?node|slurm|mpirun)\b|\d\s?[x×]\s?(aws|p\d|g\d|dgx)|dgx.{0,9}pod",
     re.IGNORECASE,
 )
 LINK = re.compile(r"\]\([^()\s]{0,500}\)|https?://[^\s)]{0,500}")
 
 
+ALONE = re.compile(r"\b(machine|instance|server|host|infrastructure|hardware)\b", re.IGNORECASE)
+COUNTED = re.compile(
+    r"(?<![\w.])(\d{1,5})\s?[x×]\s?(?:nvidia |tesla |geforce )?[A-Z]{1,3}\d", re.IGNORECASE
+)  # 32x V100
+
+
 def machine_in(text: str) -> Machine | None:
-    """The largest machine that a text names."""
+    """The largest machine that a text names; a number of cards with it counts as well."""
     bare = LINK.sub(" ", text)
     found = [*NAMED.findall(bare), *(f"{name}large" for name in SHORT.findall(bare))]
-    known = [Machine(name, GPUS[name.lower()]) for name in found if name.lower() in GPUS]
-    return max(known, key=lambda each: each.devices, default=None)
+    known = [Machine(name, GPUS[name.lower()], bool(ALONE.search(bare))) for name in found if name.lower() in GPUS]
+    largest = max(known, key=lambda each: each.devices, default=None)
+    most = max(map(int, COUNTED.findall(bare)), default=0)
+    return replace(largest, devices=max(most, largest.devices)) if largest else None
 
 
 def speaks_of_several(text: str) -> bool:

@@ -55,7 +55,7 @@ class Reader:
     headings: dict[int, str] = field(default_factory=dict)
     caption: str = ""
     said: Said = field(default_factory=Said)
-    several: bool = False  # machines, under the headings of now
+    several: bool = False  # machines, anywhere in the text
     machine_level: int = 0  # of the heading under which the machine was named
     tables: list[Table] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Reader:
         self.headings[level] = text.strip(" :#")
         self.caption = ""
         if level < self.machine_level:  # a section that is over
-            self.said.machine, self.several = None, False
+            self.said.machine = None
 
     def prose(self, line: str, line_number: int) -> None:
         plain = line.strip()
@@ -93,7 +93,6 @@ class Reader:
             self.claims.append(claim)
 
     def _machine(self, line: str) -> None:
-        self.several = self.several or speaks_of_several(line)
         if named := machine_in(line):
             larger = self.said.machine and self.said.machine.devices > named.devices
             self.said.machine = self.said.machine if larger else named
@@ -106,7 +105,8 @@ class Reader:
 
 def read_markdown(name: str, text: str) -> Document:
     """All tables, with what the prose above them says; claims in the prose; logs under headings of devices."""
-    reader, lines = Reader(), text.splitlines()
+    lines = text.splitlines()
+    reader = Reader(several=any(map(speaks_of_several, lines)))
     position = 0
     while position < len(lines):
         line = lines[position]

@@ -82,6 +82,7 @@ class Batch:
 class Machine:
     name: str
     devices: int
+    alone: bool = True  # False: the text may mean several of them
 
 
 @dataclass(frozen=True)
