@@ -30,11 +30,11 @@ FACTORS = {"x 2": Decimal(2), "x 1.2": Decimal("1.2")}
 CONTRADICTED, NOTED, MISSED = "contradiction", "note", ""
 ALL = "all"
 INTRODUCTION = """`python -m benchmarks.audit --write` makes this section. Of {figures} figures, {checkable} follow
-from others to within 10 %: by arithmetic, as a sum over cards, from the columns next to theirs, or on the line between
-fewer and more devices; `benchmarks/determined.py` finds them without the rules of the audit. Each figure is altered
-alone, to twice or 1.2 times its value, or swapped with the next in its column. A cell says how many alterations were
-contradicted, plus those that got a note only, of how many; *all x 2* counts all figures, the others those that follow
-from others. Tables that are not altered are contradicted nowhere but at the errors above."""
+from others to within 10 %: by arithmetic, from processor time, as a sum over cards, from the columns next to theirs, or
+on the line between fewer and more devices; `benchmarks/determined.py` finds them without the rules of the audit. Each
+figure is altered alone, to twice or 1.2 times its value, or swapped with the next in its column. A cell says how many
+alterations were contradicted, plus those that got a note only, of how many; *all x 2* counts all figures, the others
+those that follow from others. Tables that are not altered are contradicted nowhere but at the errors above."""
 
 Seen = Counter[tuple[str, str, bool]]
 

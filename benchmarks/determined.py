@@ -10,13 +10,14 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from paceline.published import Benchmark, Record
+from paceline.published import Benchmark, Metric, Record
 
 WITHIN = 0.10  # of a figure, an estimate determines it
 LEAST_NEIGHBOURS = 3  # columns next to it that agree with each other
 IMAGES = {"images_per_second.log_window": 50_000, "images_per_second.epoch_of_60000": 60_000}
 EPOCHS = ("seconds_per_epoch.time_cost", "seconds_per_epoch.fit_with_validation")
 FIT = "seconds.fit_with_validation"
+SHELL = ("seconds.wall_with_startup", "seconds.user", "seconds.system")
 DIFFERENCE = ("memory.peak_minus_idle", "memory.peak", "memory.idle")
 
 
@@ -34,11 +35,16 @@ class Figure:
 
     @property
     def is_wrong(self) -> bool:
-        return self.record.metrics[self.metric].error is not None
+        return is_misprint(self.record.metrics[self.metric])
 
     @property
     def kind(self) -> str:
         return self.metric.partition(".")[0]
+
+
+def is_misprint(metric: Metric) -> bool:
+    """Its digits are wrong: not what they count, or their unit."""
+    return metric.error is not None and metric.error.kind in ("misprint", "contradiction")
 
 
 def figures(benchmark: Benchmark) -> list[Figure]:
@@ -60,7 +66,8 @@ def how_determined(figure: Figure, benchmark: Benchmark) -> str:
 
 def by_arithmetic(figure: Figure, benchmark: Benchmark) -> Iterator[float]:
     """From the other figures of its row."""
-    found = {name: [float(text) for text in metric.printed] for name, metric in figure.record.metrics.items()}
+    right = {name: metric for name, metric in figure.record.metrics.items() if not is_misprint(metric)}
+    found = {name: [float(text) for text in metric.printed] for name, metric in right.items()}
     one = {name: values[0] for name, values in found.items()}
     epochs = figure.record.epochs or math.nan
     epoch = next((one[name] for name in EPOCHS if name in one), math.nan)
@@ -76,6 +83,21 @@ def by_arithmetic(figure: Figure, benchmark: Benchmark) -> Iterator[float]:
     elif figure.metric in DIFFERENCE and all(name in found for name in DIFFERENCE):
         left, peak, idle = (found[name][figure.position] for name in DIFFERENCE)
         yield {DIFFERENCE[0]: peak - idle, DIFFERENCE[1]: left + idle, DIFFERENCE[2]: peak - left}[figure.metric]
+
+
+def from_processor_time(figure: Figure, benchmark: Benchmark) -> Iterator[float]:
+    """Real time is user and system time, if it is so in all other runs of the program: it has one busy thread."""
+    runs = [
+        each for each in benchmark.records if SHELL[0] in each.metrics and each.framework == figure.record.framework
+    ]
+    times = [[each.metrics[name].value for name in SHELL] for each in runs if each is not figure.record]
+    if (
+        figure.metric in SHELL
+        and len(times) >= LEAST_NEIGHBOURS
+        and all(abs((user + system) / real - 1) <= WITHIN for real, user, system in times)
+    ):
+        real, user, system = (figure.record.metrics[name].value for name in SHELL)
+        yield from {SHELL[0]: [user + system], SHELL[1]: [real - system]}.get(figure.metric, [])
 
 
 def along_the_column(figure: Figure, benchmark: Benchmark) -> Iterator[float]:
@@ -136,6 +158,7 @@ def as_a_sum(figure: Figure, benchmark: Benchmark) -> Iterator[float]:
 
 WAYS = {
     "arithmetic": by_arithmetic,
+    "processor time": from_processor_time,
     "sum over cards": as_a_sum,
     "other columns": from_other_columns,
     "its column": along_the_column,

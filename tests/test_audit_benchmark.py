@@ -30,9 +30,9 @@ def test_enough_is_noticed(trials: list[Trial], alteration: str) -> None:
     assert audit.rate(trials, alteration) >= WANTED[alteration]
 
 
-def test_enough_of_the_doubled_is_contradicted_and_not_only_noted(trials: list[Trial]) -> None:
-    doubled = [each.seen for each in trials if each.alteration == "x 2" and each.how]
-    assert doubled.count(CONTRADICTED) >= 0.95 * len(doubled)
+def test_most_of_what_is_noticed_is_contradicted_and_not_only_noted(trials: list[Trial]) -> None:
+    seen = [each.seen for each in trials if each.how and each.seen != MISSED]
+    assert seen.count(CONTRADICTED) >= 0.9 * len(seen)
 
 
 def test_every_figure_is_altered(trials: list[Trial]) -> None:
@@ -56,7 +56,8 @@ def figure(benchmark: str, row: str, metric: str, position: int = 0) -> Figure:
         ("mxnet-multi-gpu", "2: 1 | resnet50 | 64x8", "accuracy.test", ""),
         ("mxnet-multi-gpu", "32: 4 | resnet50 | 256 (lr=0.05)", "images_per_second.log_window", ""),  # no time
         ("neon-vs-mxnet", "Neon, Titan X", "memory.idle", "arithmetic"),  # 1041 - 903
-        ("neon-vs-mxnet", "Neon, Titan X", "seconds.user", ""),
+        ("neon-vs-mxnet", "Neon, Titan X", "seconds.user", "processor time"),  # 20.616 - 3.303
+        ("neon-vs-mxnet", "MXNet, Titan X", "seconds.user", ""),  # of several threads
     ],
 )
 def test_figure_follows_from_others(benchmark: str, row: str, metric: str, how: str) -> None:

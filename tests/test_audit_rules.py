@@ -44,6 +44,13 @@ BROKEN = {  # by the rule: a file, and what is said
     ),
     "log": (LOG, "printed 19.0, but 18.04 s in the log = 18.0 (5% more)"),
     "memory": (LOG, "printed 1000, but 1200 - 100 = 1100 (9% less)"),
+    "processor time": (
+        "".join(
+            f"### {'A + A' if not i else 'A'}\n```\nrun.py\nreal 0m{real}s\nuser 0m{user}s\nsys 0m1s\n```\n"
+            for i, (real, user) in enumerate(((10, 9.1), (20, 18.8), (30, 29.2), (40, 19)))
+        ),
+        "20 s of processor time in 40 s make 0.50, but 1.00 in the other runs",
+    ),
     "batch": ("batch,gpus\n128x8=1000,8\n", "printed 128x8=1000, but that makes 1024"),
     "utilisation": ("gpus,images/s\n1,100 (130%)\n", "printed 130%, but utilisation ends at 100%"),
     "speed-up": ("gpus,images/s,speed-up\n1,100,1\n2,150,1.9\n", "printed 1.9, but 150 / 100 = 1.5 (27% more)"),

@@ -113,15 +113,13 @@ def sums(document: Document) -> Checks:
 
 
 def _sum(table: Table, found: list[Held]) -> Checks:
-    if len(found) < 2 or _is_filled(found):
+    """From each number of cards to the next."""
+    if _is_filled(found):
         return
-    wrong = []
-    for (row, less, few), (_, more, many) in pairwise(found):
-        weights = row.weights_mib * (many.value - few.value)
-        if few.value < many.value and more.value < less.value * (1 - SAME_MEMORY) + weights:
-            added = f", and {weights:.0f} MiB of weights came with them" if weights else ""
-            wrong.append(f"{more.text} on {many.text} after {less.text} on {few.text}{added}")
-    text = f"memory is no sum over cards: {'; '.join(wrong)}"
-    noticed = [row for (row, less, _), (_, more, _) in pairwise(found) if more.value < 2 * less.value]
-    if noticed or wrong:
-        yield Check(table.title, text if wrong else None, tuple(f for row in noticed for f in figures(row, MEMORY)))
+    for (fewer, less, few), (_, more, many) in pairwise(found):
+        weights = fewer.weights_mib * (many.value - few.value)
+        added = f", and {weights:.0f} MiB of weights came with them" if weights else ""
+        text = f"memory is no sum over cards: {more.text} on {many.text} after {less.text} on {few.text}{added}"
+        is_wrong = few.value < many.value and more.value < less.value * (1 - SAME_MEMORY) + weights
+        if is_wrong or more.value < 2 * less.value:
+            yield Check(table.title, text if is_wrong else None, figures(fewer, MEMORY))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paceline.auditing import accuracies, columns, commands, counting, equations, memories, prose
+from paceline.auditing import accuracies, columns, commands, counting, equations, memories, processors, prose
 from paceline.auditing.checks import Check, Figure, Rule, of_rows, of_tables
 from paceline.auditing.rows import (
     BUSY_DEVICES,
@@ -36,6 +36,11 @@ RULES = (
     Rule("step time", "images/s x time per step = images of a batch", of_rows(equations.step_time)),
     Rule("speed of one", "images/s of a device x devices = images/s", of_rows(equations.speed_of_one)),
     Rule("log", "a time of the summary is that of the log", of_rows(equations.summary_time)),
+    Rule(
+        "processor time",
+        "note: user + system time for each second of real time is alike in all runs of a program",
+        processors.processor_time,
+    ),
     Rule("batch", "128x8=1024: shares make the whole batch", of_rows(counting.batch_arithmetic)),
     Rule("devices", "devices = shares of the batch = busy devices, (8-80%)", of_rows(counting.number_of_devices)),
     Rule("machine", "no more devices than the machine has that is named", of_rows(counting.devices_of_machine)),
@@ -76,8 +81,8 @@ WHY = {  # no check
     EFFICIENCY: "no speed-up in its row",
     BUSY_DEVICES: "no number of devices in its row",
     BUSY_PERCENT: "twice as much would still be within 100 %",
-    USER_SECONDS: "no figures of fewer and of more devices",
-    SYSTEM_SECONDS: "no figures of fewer and of more devices",
+    USER_SECONDS: "its program has too few runs that need as much processor time for each second",
+    SYSTEM_SECONDS: "twice as much would still be less than user time",
     LOG_SECONDS: "no time in the summary",
 }
 ACCURACY = "twice as much would be in range, and too few rows of its setting agree"
