@@ -190,6 +190,24 @@ def test_memory_is_a_sum_only_if_its_heading_is_one_elsewhere() -> None:
     assert [each.rule for each in wrong(shrinking.replace("memory", "total memory"))] == ["sum of memory"]
 
 
+# Devices
+
+
+def test_nodes_that_come_with_their_devices_are_no_setting() -> None:
+    rows = "1,1,156.8,1\n1,8,1153.1,7.35\n2,16,2172.6,13.9\n"
+    head = "node_num,gpu_num,samples/s,speedup\n"
+    assert wrong(head + rows) == []
+    assert [each.rule for each in wrong(f"{head}{rows}4,32,8340.9,53.2\n")] == ["linear"]
+    assert [each.rule for each in wrong(f"{head}{rows}4,32,4340.9,53.2\n")] == ["speed-up"]
+
+
+def test_of_several_single_devices_the_one_of_the_same_setting_is_the_base() -> None:
+    rows = "64,1,100,1\n64,2,190,1.9\n96,1,120,1\n96,2,230,1.5\n"
+    assert [each.text for each in wrong(f"image size,gpus,images/s,speed-up\n{rows}")] == [
+        "printed 1.5, but 230 / 120 = 1.9 (22% less)"
+    ]
+
+
 # What cannot be checked
 
 

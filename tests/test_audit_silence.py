@@ -175,6 +175,31 @@ Here we used a p3.16xlarge.
 |---|---|
 | 8 | 2900 |
 """,
+    "two networks next to each other, one of which failed": """
+| GPUs | images/s | speedup | images/s | speedup |
+|---|---|---|---|---|
+| 1 | 39.07 | 1.00x | 41 | 1.00x |
+| 2 | 49.01 | 1.25x | 50.1 | 1.22x |
+| 6 | error | N/A | 21.33 | 0.52x |
+""",
+    "nodes with their GPUs": """
+| node_num | gpu_num | samples/s | speedup |
+|---|---|---|---|
+| 1 | 1 | 156.76 | 1 |
+| 1 | 2 | 295.42 | 1.88 |
+| 1 | 8 | 1153.08 | 7.36 |
+| 2 | 16 | 2172.62 | 13.86 |
+| 4 | 32 | 4340.89 | 27.69 |
+""",
+    "nodes with the GPUs of each": """
+| nodes | gpus | samples/s |
+|---|---|---|
+| 1 | 1 | 157 |
+| 1 | 8 | 1153 |
+| 2 | 8 | 2172 |
+| 4 | 8 | 4340 |
+| 8 | 4 | 4400 |
+""",
     "multiples of a machine": """
 ### Training performance: DGX-1 (8x V100)
 | GPUs | samples/s |

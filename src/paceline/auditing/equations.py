@@ -210,7 +210,9 @@ def _bases(table: Table) -> Callable[[Row], Row | None]:
             alone.setdefault(row.about, []).append(row)
 
     def base_of(row: Row) -> Row | None:
-        devices, found = row.one(DEVICES), alone.get(row.about, ())
+        devices, found = row.one(DEVICES), alone.get(row.about, [])
+        if len(found) > 1:
+            found = [base for base in found if row.setting is not None and base.setting == row.setting]
         return found[0] if devices and devices.value > 1 and len(found) == 1 else None
 
     return base_of

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from paceline.auditing.headings import is_accuracy, quantity_of, subject_of
+from paceline.auditing.headings import counts_machines, is_accuracy, quantity_of, subject_of
 from paceline.auditing.machines import machine_in
 from paceline.auditing.rows import (
     BATCH,
@@ -124,7 +124,7 @@ def _by_devices(title: str, quantity: str, grid: Grid) -> list[Row]:
     """Likewise, where the number of devices is a column; 228/228/219 under a(X/Y/Z) are three figures."""
     (_, headings), *body = grid
     at = next(i for i, heading in enumerate(headings) if quantity_of(heading) == DEVICES)
-    parts = {i: _parts(heading) for i, heading in enumerate(headings) if i != at}
+    parts = {i: _parts(heading) for i, heading in enumerate(headings) if i != at and not counts_machines(heading)}
     return [
         Row(
             f"{title}, {cells[at]}, {name} (line {line})",
@@ -164,17 +164,30 @@ def _rows(title: str, grid: Grid) -> list[Row]:
 
 
 def _plan(headings: list[str], body: list[list[str]]) -> Plan:
-    quantities = {i: name for i, heading in enumerate(headings) if (name := quantity_of(heading))}
-    accuracies = {i: heading for i, heading in enumerate(headings) if i not in quantities and is_accuracy(heading)}
+    all_of_them = {i: name for i, heading in enumerate(headings) if (name := quantity_of(heading))}
+    # Of two columns of one quantity, the second is about something else; devices may be listed before they are counted.
+    first = {name: i for i, name in reversed(all_of_them.items())}
+    quantities = {i: name for i, name in all_of_them.items() if name == DEVICES or first[name] == i}
+    accuracies = {i: heading for i, heading in enumerate(headings) if i not in all_of_them and is_accuracy(heading)}
     words = [
         i
         for i, heading in enumerate(headings)
-        if i not in quantities and i not in accuracies and heading.lower() != "status"
+        if i not in all_of_them and i not in accuracies and heading.lower() != "status"
     ]
     columns = {i: [cells[i] for cells in body if i < len(cells) and cells[i]] for i in words}
     names = [i for i in words if not any(map(DIGITS.match, columns[i]))]
     settings = [i for i in words if not _is_result(columns[i]) and not any(map(COUNTED_DEVICES.match, columns[i]))]
+    devices = next((i for i, name in quantities.items() if name == DEVICES), None)
+    settings = [i for i in settings if not (counts_machines(headings[i]) and _follows(i, devices, body))]
     return Plan(headings, quantities, accuracies, words, names, settings)
+
+
+def _follows(column: int, devices: int | None, body: list[list[str]]) -> bool:
+    """Machines that come with their devices are no choice: for each number of devices there is one of machines."""
+    if devices is None:
+        return False
+    pairs = {(cells[devices], cells[column]) for cells in body if len(cells) > max(devices, column)}
+    return len(pairs) == len({count for count, _ in pairs})
 
 
 def _is_result(column: list[str]) -> bool:

@@ -34,7 +34,7 @@ HEADINGS = (
     (IMAGES_PER_SECOND, rf"(?!.*(cpu|processor|\blow|\bhigh)).*{IMAGES}( processed)?\s*(/|per)\s*s|fps$|throughput$"),
     (EPOCHS, r"(number of |num )?epochs?$"),
     (SECONDS, r"(training |total |wall )*(time|seconds|secs?|s)( \(?(s|secs?|seconds)\)?)?$"),
-    (DEVICES, r"#?\s*(number of |num )?(gpus?|devices?|device count|cards)$"),
+    (DEVICES, r"#?\s*(number of |num |total )?(gpus?|devices?|cards|accelerators)( num| number| count)?$"),
     (BATCH, r"(\w+ ){0,3}batch([ -]?size)?$"),
     (
         MEMORY,
@@ -51,6 +51,7 @@ ANY = re.compile(
     r"time|sec|\bs\b|epoch|/|per|gpu|device|card|batch|b\b|memory|speed|scaling|efficiency|fps|throughput|step"
 )
 TOP = re.compile(r"(top[ -]?|acc(uracy)?@)[15]\b")
+MACHINES = re.compile(r"#?\s*(number of |num )?(nodes?|hosts?|machines)( num| number| count)?$")
 ACCURACY = re.compile(
     r"\b(accuracy|acc|top[ -]?[15]|(test|val|validation|train|training|classification) err(or)?)\b|acc@"
 )
@@ -74,6 +75,10 @@ def subject_of(heading: str) -> str | None:
         return None
     inside = re.search(r"\(([^()]+)\)", heading)
     return quantity_of(heading) or (quantity_of(inside[1]) if inside else None)
+
+
+def counts_machines(heading: str) -> bool:
+    return len(heading) <= LONGEST and bool(MACHINES.match(_plain(heading)))
 
 
 def is_accuracy(heading: str) -> bool:
