@@ -100,7 +100,7 @@ def noticed(added: Seen) -> str:
 
 
 def neighbours(benchmark: Benchmark) -> Iterator[tuple[Figure, Figure]]:
-    """Two unlike figures of a setting on so many and on the next larger number of devices."""
+    """Pairs of different figures: a setting on so many devices, and on the next larger number."""
     found = [each for each in figures(benchmark) if len(each.record.metrics[each.metric].printed) == 1]
     for one in found:
         larger = [n for n in column(one, benchmark) if n > one.record.device_count]

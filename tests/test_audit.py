@@ -186,11 +186,11 @@ def test_keras_text_has_a_misprint_too_many_images_and_filled_cards() -> None:
         ),
         (
             "Resnet50, Keras 1.2.2 with MXNet backend",
-            "memory is no sum over cards: 5048 on 2 after 5086 on 1",
+            "memory is not a sum over cards: 5048 on 2 after 5086 on 1",
         ),
         (
             "Resnet50, Keras 1.2.2 with MXNet backend",
-            "memory is no sum over cards: 5012 on 4 after 5048 on 2",
+            "memory is not a sum over cards: 5012 on 4 after 5048 on 2",
         ),
     ]
 
@@ -247,7 +247,7 @@ UNSEEN = {"wrong network"}  # no arithmetic shows it
         "printed 900 MB, but 1038 - 138 MiB = 944 MB",
         "heading is MXNet, but `cifar10_conv.py` is the program of Neon",
         "printed 12000, but 50,000 images / 4.5 s = 11111 (8% more)",
-        "memory is no sum over cards: 10961 on 2 after 10896 on 1, and 83 MiB of weights came with them",
+        "memory is not a sum over cards: 10961 on 2 after 10896 on 1, and 83 MiB of weights came with them",
     ],
 )
 def test_published_error_is_found_once(text: str) -> None:

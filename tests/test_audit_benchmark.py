@@ -74,8 +74,8 @@ def test_one_figure_is_altered_and_nothing_else() -> None:
     benchmark = BENCHMARKS["neon-vs-mxnet"]
     one = figure("neon-vs-mxnet", "MXNet, Titan X + Titan X", "memory.peak", 1)
     altered = audit.with_figure(benchmark, one, "999")
-    unlike = [(a, b) for a, b in zip(benchmark.records, altered.records, strict=True) if a != b]
-    ((_, changed),) = unlike
+    differing = [(a, b) for a, b in zip(benchmark.records, altered.records, strict=True) if a != b]
+    ((_, changed),) = differing
     assert changed.metrics["memory.peak"].printed == ("328", "999")
 
 

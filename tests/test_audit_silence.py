@@ -89,7 +89,7 @@ MARKDOWN = {
 | 4 | 5200 | 9.6 |
 | 8 | 6100 | 8.2 |
 """,
-    "unlike cards": """
+    "mixed cards": """
 ### Time
 | | GTX 980 | Titan X | Titan X + GTX 980 | V100 + GTX 980 |
 |---|---|---|---|---|

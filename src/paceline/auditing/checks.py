@@ -17,7 +17,7 @@ class Check:
     text: str | None = None  # None: it is right
     covers: tuple[Figure, ...] = ()  # those that it would find wrong at twice their size
     counts: bool = True  # False: if it fails, that is worth a note, but no contradiction
-    beside: tuple[Figure, ...] = ()  # it was measured against these: where one is wrong, nothing follows
+    against: tuple[Figure, ...] = ()  # it was measured against these: where one is wrong, nothing follows
 
 
 Checks = Iterator[Check]

@@ -174,7 +174,7 @@ def _on_the_line(before: Point, point: Point, after: Point, quantity: str) -> Ch
         return
     text = f"printed {point.text}, but {before.text} and {after.text} devices make {right:.4g} between them"
     near = before.figures(quantity) + after.figures(quantity)
-    yield Check(where, text, point.figures(quantity), counts=False, beside=near)
+    yield Check(where, text, point.figures(quantity), counts=False, against=near)
 
 
 def _between(before: Point, count: int, after: Point) -> float:

@@ -34,7 +34,7 @@ def _asked_devices(command: Command) -> tuple[str, tuple[int, ...]] | None:
 
 
 def programs_of_headings(document: Document) -> Checks:
-    """A command under the heading of one framework that is the program of another, as the other commands show."""
+    """Find commands under the heading of one framework whose program belongs to another heading."""
     named = [(command, found[1]) for command in document.commands if (found := PROGRAM.search(command.text))]
     counts: dict[str, Counter[str]] = {}
     for command, program in named:

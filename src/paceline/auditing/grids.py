@@ -1,4 +1,4 @@
-"""Tables out of grids of cells: which column is which is told by its heading."""
+"""Build tables out of grids of cells; the heading of a column says what it means."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BUSY = re.compile(
 INTERVAL = re.compile(r"\s*\d[\d.,]{0,20}\s?(?:[–—±]|\+/-)\s?\d")
 AGREES = 0.02  # part by which an epoch count from the prose may miss a row that it belongs to
 MOST_COLUMNS = 20_000  # of a table, which then takes seconds
-MANY = 3  # rows, after which a column of nothing but unlike decimals is a result and no setting
+MANY = 3  # rows, after which a column of nothing but different decimals is a result, not a setting
 
 Grid = Sequence[tuple[int, list[str]]]  # cells with their line, headings first
 
@@ -67,7 +67,7 @@ class Plan:
     accuracies: dict[int, str]
     words: list[int] = field(default_factory=list)  # all others
     names: list[int] = field(default_factory=list)  # those of them without a number
-    settings: list[int] = field(default_factory=list)  # those of them that were chosen, as far as can be told
+    settings: list[int] = field(default_factory=list)  # those of them that were probably chosen
 
 
 def table_of(title: str, heading: str, grid: Grid, said: Said) -> Table:
@@ -183,7 +183,7 @@ def _plan(headings: list[str], body: list[list[str]]) -> Plan:
 
 
 def _follows(column: int, devices: int | None, body: list[list[str]]) -> bool:
-    """Machines that come with their devices are no choice: for each number of devices there is one of machines."""
+    """True if each number of devices has one number of machines: they are then not a setting of their own."""
     if devices is None:
         return False
     pairs = {(cells[devices], cells[column]) for cells in body if len(cells) > max(devices, column)}
@@ -191,7 +191,7 @@ def _follows(column: int, devices: int | None, body: list[list[str]]) -> bool:
 
 
 def _is_result(column: list[str]) -> bool:
-    """Decimals that are all unlike are measured, as far as can be told: power, loss; and so are intervals."""
+    """All different decimals are probably measured (power, loss), and so are intervals."""
     if any(map(INTERVAL.match, column)):
         return True
     return (

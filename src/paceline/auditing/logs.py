@@ -47,7 +47,7 @@ class Block:
 
 
 def of_devices(blocks: Sequence[Block]) -> list[Block]:
-    """Only under headings that name devices: joined by +, or such as stand elsewhere among the joined ones."""
+    """Only under headings that name devices: joined by +, or found elsewhere among the joined ones."""
     names = {name.strip() for block in blocks if "+" in block.heading for name in block.heading.split("+")}
     return [block for block in blocks if "+" in block.heading or block.heading in names]
 

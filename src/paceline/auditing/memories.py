@@ -48,8 +48,8 @@ def _factor(row: Row) -> float:
 
 def units(table: Table) -> Checks:
     """The same digits under another unit; said once for a table."""
-    unlike = [row for row in table.rows if _factor(row) != 1 and row.quantities.get(IDLE_MEMORY)]
-    for row in unlike[:1]:
+    differing = [row for row in table.rows if _factor(row) != 1 and row.quantities.get(IDLE_MEMORY)]
+    for row in differing[:1]:
         memory, peak, idle = (row.quantities[name][0] for name in (MEMORY, PEAK_MEMORY, IDLE_MEMORY))
         here, there, right = row.units[MEMORY], row.units[PEAK_MEMORY], peak.value - idle.value
         same_digits = abs(memory.value - right) <= memory.step
@@ -86,8 +86,8 @@ def _is_filled(found: list[Held]) -> bool:
     if len({devices.value for _, _, devices in found}) < FEWEST_COUNTS:
         return False
     middle = statistics.median(each)
-    unlike = sum(abs(value - middle) > SAME_MEMORY * middle for value in each)
-    return unlike <= (len(each) > FEWEST_COUNTS)
+    differing = sum(abs(value - middle) > SAME_MEMORY * middle for value in each)
+    return differing <= (len(each) > FEWEST_COUNTS)
 
 
 def _held(rows: Iterable[Row]) -> list[Held]:
@@ -119,7 +119,7 @@ def _sum(table: Table, found: list[Held]) -> Checks:
     for (fewer, less, few), (_, more, many) in pairwise(found):
         weights = fewer.weights_mib * (many.value - few.value)
         added = f", and {weights:.0f} MiB of weights came with them" if weights else ""
-        text = f"memory is no sum over cards: {more.text} on {many.text} after {less.text} on {few.text}{added}"
+        text = f"memory is not a sum over cards: {more.text} on {many.text} after {less.text} on {few.text}{added}"
         is_wrong = few.value < many.value and more.value < less.value * (1 - SAME_MEMORY) + weights
         if is_wrong or more.value < 2 * less.value:
             yield Check(table.title, text if is_wrong else None, figures(fewer, MEMORY))

@@ -219,7 +219,7 @@ def memory_unit(text: str) -> str:
 
 
 def exact(value: int) -> Number:
-    """A count, which nobody rounds."""
+    """A count, which is never rounded."""
     return Number(value, 0.0, str(value))
 
 
@@ -254,6 +254,6 @@ COUNT_OF_KIND = re.compile(r"^\d{1,9}\s?[x×]\s?|^\d{1,9}\s?(?=(?:gpu|cpu|device
 
 
 def device_kind(text: str) -> str | None:
-    """The one kind of all devices of a set: Titan X for Titan X + Titan X, None for unlike ones."""
+    """The one kind of all devices of a set: Titan X for Titan X + Titan X, None for mixed ones."""
     kinds = {COUNT_OF_KIND.sub("", part.strip()).lower().rstrip("s") for part in text.split("+")}
     return kinds.pop() if len(kinds) == 1 else None

@@ -65,7 +65,7 @@ RULES = (
     Rule("claim", "a ratio in the prose is that of the table, on all devices that both have", prose.claims),
     Rule("order", "an order in the prose is that of the table", prose.orders),
     Rule("command", "a command asks for as many devices as its heading has", commands.devices_of_commands),
-    Rule("heading", "a command is no program of another heading", commands.programs_of_headings),
+    Rule("heading", "a command does not run the program of another heading", commands.programs_of_headings),
 )
 
 ALONE = "no other figure follows from it"
@@ -121,7 +121,7 @@ def _is_idle_note(check: Check, wrong: set[Figure]) -> bool:
     """A note on what is contradicted anyway, or measured against it."""
     if not check.text or check.counts:
         return False
-    return bool(wrong.intersection(check.beside)) or (bool(check.covers) and wrong.issuperset(check.covers))
+    return bool(wrong.intersection(check.against)) or (bool(check.covers) and wrong.issuperset(check.covers))
 
 
 def _verdict(rule: Rule, check: Check) -> Finding | None:

@@ -16,7 +16,7 @@ WIDTH = 80
 
 
 def summary(audit: Audit) -> str:
-    """How much was checked, and how much cannot be: silence about nothing is no praise."""
+    """How much was checked, and how much cannot be: an audit that checks nothing proves nothing."""
     unchecked = sum(each.figures for each in audit.unchecked)
     open_ones = f"{_count(unchecked, 'figure')} not checkable"
     if not audit.checked:
