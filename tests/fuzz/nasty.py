@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+MOST_DEEP = 50  # brackets in which something is changed
 NUMBERS = (
     *("0", "-1", "1", "-0", "1.5", "1e999", "nan", "-inf", "inf", "true", "1_000", "0x" + "f" * 5000, "9" * 5000),
     *("9" * 400, "4294967296", "9223372036854775808", "1000000000000", "1e-320", "007", "+5", "１２", "1000", "257"),
@@ -159,5 +160,8 @@ def changed_json(content: bytes, draw: random.Random) -> bytes:
 
 
 def _places(value: Any, way: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """All but those that an earlier change has put hundreds of brackets deep."""
+    if len(way) == MOST_DEEP:
+        return []
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [place for step, inner in steps for place in ((*way, step), *_places(inner, (*way, step)))]

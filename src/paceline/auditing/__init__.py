@@ -8,7 +8,7 @@ import msgspec
 
 from paceline.auditing import published, reading, store
 from paceline.auditing.rows import Finding
-from paceline.auditing.rules import examine
+from paceline.auditing.rules import Judgement, Unchecked, judge
 from paceline.errors import UserError
 from paceline.index_damage import blaming_the_index
 from paceline.published import all_benchmarks
@@ -25,33 +25,41 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     checked: int
     findings: tuple[Finding, ...]  # contradictions
     notes: tuple[Finding, ...]  # what is nearly one
+    unchecked: tuple[Unchecked, ...] = ()  # figures that no rule can find wrong
+
+    @property
+    def passed(self) -> int:
+        return self.checked - len(self.findings) - len(self.notes)
 
 
 def audit(what: str) -> Audit:
     """The published figures, the tables of a file, or the results of a store."""
-    return _summed_up(what, _verdicts(what))
+    return _summed_up(what, _judged(what))
 
 
-def _verdicts(what: str) -> list[Finding | None]:
+def _judged(what: str) -> Judgement:
     if what == PUBLISHED:
-        documents = map(published.document_of, all_benchmarks().values())
-        return [verdict for document in documents for verdict in examine(document)]
+        each = [judge(published.document_of(benchmark)) for benchmark in all_benchmarks().values()]
+        return Judgement(
+            [v for found in each for v in found.verdicts], tuple(u for found in each for u in found.unchecked)
+        )
     path = Path(what)
     if not path.exists():
         raise UserError(f"There is no {what}; give a Markdown or CSV file, the folder of a store, or `{PUBLISHED}`.")
     if not path.is_dir():
-        return examine(reading.read(path))
+        return judge(reading.read(path))
     if not (path / RUN_FOLDER).is_dir() and not (path / PLAN_FOLDER).is_dir():
         raise UserError(f"{what} is no store: it has neither {RUN_FOLDER} nor {PLAN_FOLDER}.")
     with blaming_the_index(Store(path)):
-        return store.examine(Store(path))
+        return Judgement(store.examine(Store(path)), ())
 
 
-def _summed_up(source: str, verdicts: list[Finding | None]) -> Audit:
-    found = [verdict for verdict in verdicts if verdict]
+def _summed_up(source: str, judgement: Judgement) -> Audit:
+    found = [verdict for verdict in judgement.verdicts if verdict]
     return Audit(
         source=source,
-        checked=len(verdicts),
+        checked=len(judgement.verdicts),
         findings=tuple(finding for finding in found if finding.counts),
         notes=tuple(finding for finding in found if not finding.counts),
+        unchecked=judgement.unchecked,
     )

@@ -16,6 +16,12 @@ IMAGES_PER_SECOND = "images/s"
 EPOCHS = "epochs"
 DEVICES = "devices"
 BUSY_DEVICES = "busy devices"
+BUSY_PERCENT = "utilisation"
+USER_SECONDS = "user time"
+SYSTEM_SECONDS = "system time"
+LOG_SECONDS = "time in the log"
+STEP_SECONDS = "time per step"
+SPEED_OF_ONE = "images/s of a device"
 BATCH = "batch"
 MEMORY = "memory"
 PEAK_MEMORY = "peak memory"
@@ -23,13 +29,20 @@ IDLE_MEMORY = "idle memory"
 SPEED_UP = "speed-up"
 EFFICIENCY = "efficiency"
 
+SETTINGS = (DEVICES, EPOCHS, BATCH)
+
 # Images to train on and to test with.
 DATASETS = {"cifar": (CIFAR10_IMAGES, 10_000), "mnist": (MNIST_IMAGES, 10_000), "imagenet": (IMAGENET_IMAGES, 50_000)}
 DATASET_NAMES = {"cifar": "CIFAR-10", "mnist": "MNIST", "imagenet": "ImageNet"}
-DATASET_NAME = re.compile("|".join(DATASETS), re.IGNORECASE)
+DATASET_NAME = re.compile(r"cifar|(?<!e)mnist|(?<!tiny)(?<!tiny[-_ ])imagenet(?![-_ ]?(?:\d\d|v2|te\b))", re.IGNORECASE)
 
-DIGITS = re.compile(r"[~≈]?\s*(-?(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:\.\d{1,15})?)\s*(%?)")
-GOES_ON = re.compile(r"[eE]?\d|\.\d|\s*[/x:]\s*\d")  # 228/228/219, 64x8 and 1e3 are no plain numbers
+DIGITS = re.compile(r"[~≈]?\s*(-?(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:\.\d{1,15})?)(?:([kK])(?![A-Za-z])|\s?(%)|)")
+GOES_ON = re.compile(r"[eE]?\d|\.\d|\s*[/x:]\s*\d|[-–—]\d")  # 228/228/219, 64x8, 1e3 and 3-4 are no plain numbers
+PART = r"(?:(\d{1,9}(?:\.\d{1,9})?)\s?"
+DURATION = re.compile(
+    rf"{PART}h(?:ours?|rs?)?\s{{0,3}})?{PART}m(?:in|ins|inutes?)?(?![a-z])\s{{0,3}})?{PART}s(?:ecs?|econds?)?)?$"
+)
+MILLISECONDS = re.compile(r"\d[\d.,]{0,20}\s?(?:ms|milliseconds?)$")
 COUNT = r"(\d{1,9})(?!\d)"
 BATCH_FORM = re.compile(
     rf"{COUNT}\s*[x×]\s*(\d{{1,5}})(?!\d)(?:\s*=\s*{COUNT})?|(\d{{1,9}}(?:\s*\+\s*\d{{1,9}})+)(?!\d)(?:\s*=\s*{COUNT})?"
@@ -55,7 +68,7 @@ class Number:
 
     @property
     def decimals(self) -> int:
-        return len(self.text.partition(".")[2].rstrip("%"))
+        return len(self.text.partition(".")[2].rstrip("%kK"))
 
 
 @dataclass(frozen=True)
@@ -66,12 +79,29 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Machine:
+    name: str
+    devices: int
+    alone: bool = True  # False: the text may mean several of them
+
+
+@dataclass(frozen=True)
 class Row:
     where: str
     about: tuple[str, ...] = ()  # in words, what was measured
     quantities: Mapping[str, tuple[Number, ...]] = field(default_factory=dict)
     accuracies: Mapping[str, Number] = field(default_factory=dict)
     batch: Batch | None = None
+    units: Mapping[str, str] = field(default_factory=dict)  # as printed, of quantities that have one
+    setting: tuple[str, ...] | None = None  # all that was held fixed as devices were added; None where that is open
+    machine: Machine | None = None
+    weights_mib: float = 0.0  # that each device holds at least
+
+    @property
+    def figures(self) -> Iterator[str]:
+        """What was measured, in contrast to what was set."""
+        yield from (name for name in self.quantities if name not in SETTINGS)
+        yield from self.accuracies
 
     def one(self, quantity: str) -> Number | None:
         """The quantity where the row has one figure for it."""
@@ -84,6 +114,8 @@ class Table:
     title: str
     rows: tuple[Row, ...]
     dataset: str = ""  # a key of DATASETS, where it is known
+    memory_heading: str = ""  # by which tables of the same kind of memory know each other
+    is_log: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +127,27 @@ class Claim:
     better: str
     worse: str
     factor: Number
+    devices: int | None = None  # None: it names no number of devices, so it speaks of all
+
+
+@dataclass(frozen=True)
+class Place:
+    """Rows that an order names: a framework on so many devices, or one row by its name."""
+
+    name: str
+    framework: str = ""
+    fewest: int = 0
+    most: int = 0
+    row: str = ""  # where it stands
+
+
+@dataclass(frozen=True)
+class Order:
+    """Prose that says which of several is the fastest or smallest, best first."""
+
+    where: str
+    quantities: tuple[str, ...]  # any of them decides
+    places: tuple[Place, ...]
 
 
 @dataclass(frozen=True)
@@ -102,6 +155,7 @@ class Command:
     where: str
     text: str
     devices: int  # that it stands for
+    heading: str = ""  # what it is said to run: a framework
 
 
 @dataclass(frozen=True)
@@ -109,6 +163,7 @@ class Document:
     name: str
     tables: tuple[Table, ...]
     claims: tuple[Claim, ...] = ()
+    orders: tuple[Order, ...] = ()
     commands: tuple[Command, ...] = ()
 
 
@@ -121,18 +176,31 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     counts: bool = True  # False: worth a note, but no contradiction
 
 
-Verdicts = Iterator[Finding | None]  # None: it was checked, and it is right
-
-
 def number(text: str) -> Number | None:
-    """The number that a cell begins with; 92% is 0.92."""
+    """The number that a cell begins with; 92% is 0.92, and 12k is 12000."""
     text = text.strip("*_` ")
     found = DIGITS.match(text)
     if not found or GOES_ON.match(text, found.end()):
         return None
-    digits, per = found[1].replace(",", ""), 100 if found[2] else 1
+    digits, times, sign = found[1].replace(",", ""), 1000 if found[2] else 1, found[3] or ""
+    scale = times / (100 if sign else 1)
     step = 10.0 ** -len(digits.partition(".")[2])
-    return Number(float(digits) / per, step / per, digits + found[2])
+    return Number(float(digits) * scale, step * scale, digits + (found[2] or sign))
+
+
+def duration(text: str) -> Number | None:
+    """Seconds: 43.5, 43.5s, 2m27.192s, 3 min or 1h 20m."""
+    text = text.strip("*_` ")
+    if MILLISECONDS.match(text):
+        return None
+    found = DURATION.match(text)
+    if not found or not any(found.groups()):
+        return number(text)
+    units = [(part, seconds) for part, seconds in zip(found.groups(), (3600, 60, 1), strict=True) if part]
+    last, smallest = units[-1]
+    step = smallest * 10.0 ** -len(last.partition(".")[2])
+    value = sum(float(part) * seconds for part, seconds in units)
+    return Number(value, step, last if [smallest] == [seconds for _, seconds in units] == [1] else f"{value:.10g}")
 
 
 def numbers(text: str) -> tuple[Number, ...]:
@@ -141,8 +209,17 @@ def numbers(text: str) -> tuple[Number, ...]:
     return tuple(each for each in found if each) if all(found) else ()
 
 
+MEMORY_UNIT = re.compile(r"(?<![A-Za-z])([KMG]i?B)(?![A-Za-z/])", re.IGNORECASE)
+MEBIBYTES = {"kb": 1e3 / 2**20, "mb": 1e6 / 2**20, "gb": 1e9 / 2**20, "kib": 2**-10, "mib": 1.0, "gib": 1024.0}
+
+
+def memory_unit(text: str) -> str:
+    found = MEMORY_UNIT.search(text)
+    return found[1] if found else ""
+
+
 def exact(value: int) -> Number:
-    """A count, which nobody rounds."""
+    """A count, which is never rounded."""
     return Number(value, 0.0, str(value))
 
 
@@ -171,3 +248,12 @@ def dataset_in(text: str) -> str:
     """The last data set that a text names."""
     found = DATASET_NAME.findall(text)
     return found[-1].lower() if found else ""
+
+
+COUNT_OF_KIND = re.compile(r"^\d{1,9}\s?[x×]\s?|^\d{1,9}\s?(?=(?:gpu|cpu|device|card)s?$)|:\d{1,9}$", re.IGNORECASE)
+
+
+def device_kind(text: str) -> str | None:
+    """The one kind of all devices of a set: Titan X for Titan X + Titan X, None for mixed ones."""
+    kinds = {COUNT_OF_KIND.sub("", part.strip()).lower().rstrip("s") for part in text.split("+")}
+    return kinds.pop() if len(kinds) == 1 else None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from paceline import letters
 from paceline.auditing import Audit
 from paceline.auditing.rows import Finding
+from paceline.auditing.rules import Unchecked
 from paceline.letters import plainly
 from paceline.report.words import markdown_cell
 
@@ -15,12 +16,24 @@ WIDTH = 80
 
 
 def summary(audit: Audit) -> str:
-    """How much was checked: silence about nothing is no praise."""
+    """How much was checked, and how much cannot be: an audit that checks nothing proves nothing."""
+    unchecked = sum(each.figures for each in audit.unchecked)
+    open_ones = f"{_count(unchecked, 'figure')} not checkable"
     if not audit.checked:
-        return f"{audit.source}: cannot tell: no two figures of it say the same thing."
-    found = len(audit.findings)
-    wrong = "nothing contradicts" if not found else f"{found} contradiction{'s' if found > 1 else ''}"
-    return f"{audit.source}: {audit.checked} check{'s' if audit.checked > 1 else ''}, {wrong}."
+        return f"{audit.source}: cannot tell: no two figures of it say the same thing; {open_ones}."
+    wrong = _count(len(audit.findings), "contradiction") if audit.findings else "nothing contradicts"
+    passed = f"{_count(audit.passed, 'check')} passed"
+    return f"{audit.source}: {passed}, {wrong}, {_count(len(audit.notes), 'note')}, {open_ones}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def open_question(unchecked: Unchecked) -> str:
+    """Figures that may be anything, and why."""
+    figures = f"{_count(unchecked.figures, 'figure')} of {unchecked.quantity}"
+    return f"{unchecked.where}: {figures} not checkable: {unchecked.why}"
 
 
 def sentence(finding: Finding) -> str:
@@ -30,11 +43,10 @@ def sentence(finding: Finding) -> str:
 @plainly
 def text(audit: Audit) -> str:
     """Readable on 80 columns."""
-    listed = [
-        textwrap.fill(f"* {sentence(finding)}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-        for finding in (*audit.findings, *audit.notes)
-    ]
-    return "\n".join([*listed, *([""] if listed else []), summary(audit), ""])
+    sentences = [*map(sentence, (*audit.findings, *audit.notes)), *map(open_question, audit.unchecked)]
+    listed = [textwrap.fill(f"* {each}", WIDTH, subsequent_indent="  ", break_on_hyphens=False) for each in sentences]
+    last = textwrap.fill(summary(audit), WIDTH, break_on_hyphens=False, break_long_words=False)
+    return "\n".join([*listed, *([""] if listed else []), last, ""])
 
 
 @plainly
@@ -43,8 +55,13 @@ def markdown(audit: Audit) -> str:
         f"| {markdown_cell(each.where)} | {each.rule} | {'' if each.counts else 'note: '}{markdown_cell(each.text)} |"
         for each in (*audit.findings, *audit.notes)
     ]
+    rows += [f"| {markdown_cell(each.where)} | – | {markdown_cell(_without_place(each))} |" for each in audit.unchecked]
     table = ["| where | rule | what |", "|---|---|---|", *rows, ""] if rows else []
     return "\n".join([*table, markdown_cell(summary(audit)), ""])
+
+
+def _without_place(unchecked: Unchecked) -> str:
+    return open_question(unchecked).removeprefix(f"{unchecked.where}: ")
 
 
 def as_json(audit: Audit) -> str:
