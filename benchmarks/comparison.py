@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from paceline.report.columns import NOTHING, number
+from paceline.formatting import NOTHING, number
 from paceline.stats import Estimate, estimate
 
 

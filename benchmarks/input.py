@@ -35,10 +35,10 @@ from benchmarks.contestants import Meter, run_ours, turns_of
 from benchmarks.overhead import show_table
 from paceline import datasets
 from paceline.errors import UserError
+from paceline.formatting import number
 from paceline.machine import this_machine
 from paceline.measuring_lock import alone
 from paceline.plan import Plan, Run, make_plan
-from paceline.report.columns import number
 from paceline.runner import Tools
 from paceline.stats import estimate
 from paceline.store import Store

@@ -21,10 +21,10 @@ from benchmarks.contestants import Meter, run_ours
 from benchmarks.input import plan_without_skips
 from benchmarks.overhead import show_table
 from paceline.errors import UserError
+from paceline.formatting import number
 from paceline.machine import this_machine
 from paceline.measuring_lock import alone
 from paceline.plan import Plan, Run
-from paceline.report.columns import number
 from paceline.runner import Tools
 from paceline.stats import Estimate
 from paceline.store import Store

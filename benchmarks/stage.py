@@ -22,15 +22,17 @@ import numpy as np
 
 from paceline import runner
 from paceline import store as stores
+from paceline.diagnosis import judge
 from paceline.environments import Environment
 from paceline.events import AnyEvent, EventFile
 from paceline.frameworks import find
 from paceline.machine import Machine, this_machine
-from paceline.monitor import FILE, PERIOD_SECONDS, Sample, Usage
-from paceline.outcome import Outcome, judge
+from paceline.monitor import PERIOD_SECONDS
+from paceline.outcome import Outcome
 from paceline.plan import Run, make_job
 from paceline.records import OUTCOME_FILE
 from paceline.runner import Tools
+from paceline.samples import FILE, Sample, Usage
 from paceline.store import Store
 from paceline.whole_files import write_json
 from paceline.worker import LOG_FILE, Ending

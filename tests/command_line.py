@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from paceline.launchers import RUN_VARIABLE
+from paceline.processes import RUN_VARIABLE
 
 
 @dataclass(frozen=True)

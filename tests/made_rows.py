@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from paceline.metrics import Row
 from paceline.resources import Noise
+from paceline.row import Row
 from paceline.stats import Estimate
 from paceline.timing.rows import CommandRow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from paceline.monitor import Sample, Usage
+from paceline.samples import Sample, Usage
 
 
 def sample(time: float, *cores: tuple[float, float], used: float = 0.0, **facts: object) -> Sample:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.chance import least_target
-from paceline.metrics import Row
+from paceline.row import Row
 from paceline.series import Moment
 from paceline.stats import Estimate
 from paceline.web.answers import Answer, Times, answers, common_target, silence

@@ -10,9 +10,9 @@ import pytest
 
 from paceline.commands import Shape, show_table
 from paceline.errors import UserError
-from paceline.metrics import Row
 from paceline.report import grids
 from paceline.report.beside import Pair, beside_published, has_epochs, pairs_of
+from paceline.row import Row
 from paceline.stats import Estimate
 from tests.made_rows import made_row
 

@@ -16,7 +16,7 @@ from paceline.cell import Cell
 from paceline.errors import UserError
 from paceline.metrics import table_rows
 from paceline.store import Store
-from paceline.verify import Verdict
+from paceline.verdict import Verdict
 from paceline.whole_files import write_json
 from tests.bundles.made import ALL, filled, verdict
 from tests.command_line import CommandLine

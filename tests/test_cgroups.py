@@ -12,7 +12,7 @@ import pytest
 
 from paceline.cgroups import Throttling, cpu_groups, memory_limit_bytes, quota_cores, throttling
 from paceline.machine import this_machine
-from paceline.monitor import read_samples
+from paceline.samples import read_samples
 from tests.command_line import CommandLine
 from tests.made_groups import v1, v2
 

@@ -14,8 +14,7 @@ from paceline.charts import KINDS, figures, pictures
 from paceline.charts.kinds import Picture
 from paceline.charts.material import MOST_CELLS, MOST_LINES
 from paceline.charts.style import COLOURS, DASHES, LOOKS, PHASE_INK, SHAPES, config
-from paceline.metrics import Row
-from paceline.scaling import Scaled
+from paceline.row import Row, Scaled
 from paceline.series import Moment, Series
 from paceline.stats import Estimate
 from paceline_worker.protocol import PHASES

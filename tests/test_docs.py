@@ -11,17 +11,17 @@ import pytest
 
 from paceline import reference
 from paceline.cli import app
-from paceline.commands import read_suite
 from paceline.frameworks import FOLDER
-from paceline.metrics import Row
 from paceline.plan import make_plan
 from paceline.report import beside, comparison, explanation
 from paceline.report.columns import RESOURCE_COLUMNS, accuracy_columns, speed_columns
 from paceline.report.commands import COMMAND_COLUMNS
 from paceline.report.layouts import long_rows, per_framework
 from paceline.resources import Noise
+from paceline.row import Row
 from paceline.stats import Estimate
 from paceline.timing.rows import CommandRow
+from paceline.wanted import read_suite
 from paceline.web.marks import MARKS
 from paceline.workloads import WORKLOADS
 from tests.documented import COMMANDS, PAGES, ROOT, inline_commands

@@ -16,7 +16,8 @@ from paceline import processes
 from paceline.environments import hindrance
 from paceline.frameworks import all_frameworks, find
 from paceline.index_file import INDEX_FILE
-from paceline.launchers import RUN_VARIABLE, Command
+from paceline.launchers import Command
+from paceline.processes import RUN_VARIABLE
 from paceline.worker import Worker
 from paceline_worker.protocol import event_file
 from tests.command_line import CommandLine, send, wait_until

@@ -11,9 +11,10 @@ import pytest
 
 from paceline.events import AnyEvent
 from paceline.findings import findings
-from paceline.metrics import Row, table_rows
+from paceline.metrics import table_rows
 from paceline.report.render import markdown, text
 from paceline.report.sentences import MOST_SENTENCES, as_json, lines, sentences
+from paceline.row import Row
 from paceline.significance import Scatter
 from paceline.store import Store
 from tests.command_line import CommandLine

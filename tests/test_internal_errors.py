@@ -21,10 +21,11 @@ from paceline.bundles.selecting import Choice
 from paceline.bundles.writing import export_bundle
 from paceline.events import AnyEvent
 from paceline.home import environments_folder
-from paceline.launchers import RUN_VARIABLE, Command
+from paceline.launchers import Command
 from paceline.machine import this_machine
 from paceline.outcome import Outcome
 from paceline.plan import Run, make_plan
+from paceline.processes import RUN_VARIABLE
 from paceline.replaying import replay
 from paceline.runner import Tools, execute
 from paceline.store import Store

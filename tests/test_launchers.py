@@ -13,7 +13,9 @@ import pytest
 
 from paceline import environments
 from paceline.frameworks import Framework, all_frameworks, find
-from paceline.launchers import INHERITED, LAUNCHERS, RUN_VARIABLE, Command, commands, held_port
+from paceline.launchers import LAUNCHERS, Command, commands, held_port
+from paceline.processes import RUN_VARIABLE
+from paceline.worker_environment import INHERITED
 from paceline_worker.protocol import Job
 from tests.made_jobs import job
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from paceline.metrics import Row
 from paceline.report import grids
 from paceline.report.layouts import LAYOUTS, Grid, by_source, long, matrix, transposed
 from paceline.report.reproducing import command_line
+from paceline.row import Row
 from paceline.stats import Estimate
 from tests.made_rows import COMMAND, made_row
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paceline.bundles.reading import IMPORT_FOLDER, ImportRecord
 from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.home import home
+from paceline.imported import IMPORT_FOLDER, ImportRecord
 from paceline.index_file import INDEX_FILE
 from paceline.measuring_lock import alone
 from paceline.store import Store

@@ -11,10 +11,10 @@ from markdown_it import MarkdownIt
 
 from paceline.auditing import audit
 from paceline.comparison import compare
-from paceline.metrics import Row
 from paceline.report import audits, comparison, grids, render
 from paceline.report.beside import beside_published
 from paceline.report.layouts import LAYOUTS, Grid
+from paceline.row import Row
 from paceline.sides import choose
 from paceline.stats import Estimate
 from paceline.store import Store

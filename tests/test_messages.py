@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.outcome import judge
+from paceline.diagnosis import judge
 from paceline.worker import LOG_FILE, Ending
 from tests.made_events import block, entered, failed, written
 

@@ -16,9 +16,10 @@ from paceline.cell import Cell
 from paceline.errors import UserError
 from paceline.events import AnyEvent
 from paceline.machine import Machine
-from paceline.metrics import Row, table_rows
+from paceline.metrics import table_rows
 from paceline.records import RunRecord
 from paceline.report.columns import scaling
+from paceline.row import Row
 from paceline.stats import Estimate
 from paceline.store import Store
 from tests.made_events import block, entered, evaluated, finished

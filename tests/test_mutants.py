@@ -19,12 +19,13 @@ from benchmarks.mutants.surgery import MARK, rebuilt
 from benchmarks.mutants.wrong import KINDS
 
 from paceline import dropout
-from paceline.comparing import QUANTITIES, Finding
+from paceline.comparing import QUANTITIES
 from paceline.devices import parse_devices
 from paceline.environments import hindrance
 from paceline.frameworks import find
 from paceline.machine import this_machine
 from paceline.questions import Question
+from paceline.verdict import Finding
 from paceline.verify import make_trial, verify
 from paceline_worker.graph import Add, BatchNorm, Conv, Flatten, Graph, Input, MaxPool, Relu
 

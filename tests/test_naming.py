@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from paceline.commands import read_suite
 from paceline.display import Progress
 from paceline.findings import findings
+from paceline.labels import placed
 from paceline.matrix import cells_of
 from paceline.naming import cell_name, cell_names
 from paceline.outcome import Outcome
 from paceline.plan import make_plan
-from paceline.report.apart import placed
 from paceline.report.remarks import remarks
 from paceline.report.render import markdown, text
 from paceline.suite import known_suites, make_suite
+from paceline.wanted import read_suite
 from tests.command_line import CommandLine
 from tests.made_machines import machine
 from tests.made_rows import made_row

@@ -12,11 +12,11 @@ import pytest
 from rich.console import Console
 
 from paceline.cell import Cell
-from paceline.commands import pending
 from paceline.display import Progress
 from paceline.explain import rounds_of
 from paceline.index_file import INDEX_FILE
 from paceline.machine import this_machine
+from paceline.measuring import pending
 from paceline.metrics import table_rows
 from paceline.older_code import SAME_TRAINING, older_code_hash, same_code
 from paceline.older_keys import FIELDS, older_run_key, older_twin_key, with_older_results

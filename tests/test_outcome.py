@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from paceline.diagnosis import judge
 from paceline.events import AnyEvent, EventFile
 from paceline.letters import shortened
-from paceline.outcome import Outcome, cause_of, judge
+from paceline.outcome import Outcome, cause_of
 from paceline.worker import LOG_FILE, Ending
 from tests.made_events import block, entered, failed, finished, written
 

@@ -13,10 +13,11 @@ import msgspec
 import pytest
 
 from paceline.errors import UserError
-from paceline.metrics import Row, table_rows
+from paceline.metrics import table_rows
 from paceline.report.columns import tables
 from paceline.report.layouts import LAYOUTS, by_source
 from paceline.report.render import markdown
+from paceline.row import Row
 from paceline.stats import Estimate
 from paceline.store import Store
 from paceline.web import pages

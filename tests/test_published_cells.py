@@ -13,7 +13,6 @@ import pytest
 from paceline import listings
 from paceline.cell import Cell
 from paceline.cli import app
-from paceline.commands import read_suite
 from paceline.errors import UserError
 from paceline.plan import Plan, make_plan
 from paceline.published import NAMES, Record, all_benchmarks
@@ -21,6 +20,7 @@ from paceline.published import page as commands_page
 from paceline.published.cells import added, cell_of, devices_of, fits, planned
 from paceline.published.commands import blocks, by_command, command_of, differences
 from paceline.suite import known_suites, load_suite
+from paceline.wanted import read_suite
 from paceline.workloads import known_workload
 from tests.command_line import CommandLine
 from tests.documented import ROOT

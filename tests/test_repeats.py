@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.commands import read_suite
 from paceline.repeats import said_of_few
+from paceline.wanted import read_suite
 from tests.command_line import CommandLine
 
 FAKE = ("cifar10-conv", "--framework", "fake", "--steps", "2", "--warmup", "0", "--batch-size", "8")

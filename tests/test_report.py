@@ -10,12 +10,13 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from paceline.metrics import Row
-from paceline.report.columns import joined, number, tables, utilisation
+from paceline.formatting import number
+from paceline.report.columns import joined, tables, utilisation
 from paceline.report.grids import FORMATS as GRID_FORMATS
 from paceline.report.layouts import LAYOUTS
 from paceline.report.remarks import remarks
 from paceline.report.render import as_csv, as_json, markdown, text
+from paceline.row import Row
 from paceline.stats import Estimate
 from tests.made_rows import COMMAND
 from tests.made_rows import made_row as made

@@ -11,7 +11,8 @@ from benchmarks.many_runs import many_runs
 from benchmarks.report import Round, Visit, targets, visit
 
 from paceline.auditing.store import examine
-from paceline.metrics import Row, table_rows
+from paceline.metrics import table_rows
+from paceline.row import Row
 from paceline.store import Store
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import pytest
 
 from paceline.cell import Cell
 from paceline.cli.choices import Choices
-from paceline.commands import read_suite
 from paceline.matrix import cells_of
-from paceline.metrics import Row
 from paceline.report.reproducing import command_line, once_more
+from paceline.row import Row
 from paceline.shares import told_shares
 from paceline.timing.command import ExternalCommand
 from paceline.timing.rows import command_row
+from paceline.wanted import read_suite
 from tests.made_machines import machine
 from tests.made_rows import made_row
 

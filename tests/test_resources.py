@@ -17,8 +17,8 @@ from paceline.cell import Cell
 from paceline.cgroups import Throttling
 from paceline.cores import core_counters
 from paceline.events import AnyEvent, EventFile
-from paceline.metrics import Row, table_rows
-from paceline.monitor import FILE, Monitor, Sample, Usage, read_samples
+from paceline.metrics import table_rows
+from paceline.monitor import Monitor
 from paceline.report import columns
 from paceline.report.remarks import remarks
 from paceline.resource_rows import unrest
@@ -32,6 +32,8 @@ from paceline.resources import (
     process_memory,
     spans,
 )
+from paceline.row import Row
+from paceline.samples import FILE, Sample, Usage, read_samples
 from paceline.stats import Estimate
 from paceline.store import Store
 from tests.command_line import CommandLine

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paceline.commands import pending
 from paceline.machine import this_machine
+from paceline.measuring import pending
 from paceline.plan import Plan, Run, make_plan
 from paceline.rounds import further_rounds
 from paceline.store import Store

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from paceline.commands import read_suite
 from paceline.errors import UserError
 from paceline.plan import Plan, make_plan
 from paceline.skipping import check_wanted, said_of_skips
+from paceline.wanted import read_suite
 from tests.command_line import CommandLine
 from tests.made_machines import machine
 

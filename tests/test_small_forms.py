@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paceline.metrics import Row
 from paceline.report.grids import in_layout
 from paceline.report.layouts import LAYOUTS
 from paceline.report.remarks import remarks
+from paceline.row import Row
 from paceline.stats import Estimate
 from paceline.web.answers import answers, silence
 from tests.command_line import CommandLine

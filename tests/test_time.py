@@ -19,13 +19,12 @@ import pytest
 from paceline.cards import Gpu
 from paceline.errors import UserError
 from paceline.home import environments_folder
-from paceline.launchers import INHERITED, RUN_VARIABLE
 from paceline.metrics import table_rows
-from paceline.monitor import FILE as MONITOR_FILE
-from paceline.monitor import Sample
-from paceline.processes import state
+from paceline.processes import RUN_VARIABLE, state
 from paceline.report.layouts import LAYOUTS
 from paceline.report.render import FORMATS, text
+from paceline.samples import FILE as MONITOR_FILE
+from paceline.samples import Sample
 from paceline.sides import choose
 from paceline.store import Store
 from paceline.timing import waiter
@@ -33,10 +32,10 @@ from paceline.timing.command import ExternalCommand
 from paceline.timing.command_line import labels, split
 from paceline.timing.measuring import Wishes, judge, make_plan
 from paceline.timing.metrics import LINE_BYTES, parse_metric, preset, read_log, values_of
-from paceline.timing.process import Report
 from paceline.timing.usage import FILE as USAGE_FILE
-from paceline.timing.usage import usage_of
+from paceline.timing.usage import Report, usage_of
 from paceline.worker import LOG_FILE
+from paceline.worker_environment import INHERITED
 from tests.command_line import CommandLine, send, wait_until
 from tests.made_machines import machine
 from tests.made_runs import CELL, OK, cell, record, save_plan, save_run, trained

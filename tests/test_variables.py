@@ -13,13 +13,13 @@ from paceline.bundles.writing import export_bundle
 from paceline.differences import Pair, differences
 from paceline.errors import UserError
 from paceline.frameworks import all_frameworks
-from paceline.launchers import INHERITED, worker_environment
 from paceline.setups import setup_of
 from paceline.store import Store
 from paceline.timing.measuring import _kept
 from paceline.variables import HIDDEN, harmless, shown_variables
 from paceline.web.one_run import one_run
 from paceline.web.report_file import write_report
+from paceline.worker_environment import INHERITED, worker_environment
 from tests.bundles.made import FIRST, elsewhere, of_machine, save
 from tests.made_runs import CELL, save_plan
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from paceline import certificates
-from paceline.comparing import END_TO_END, QUANTITIES, Finding, compare, derived, differences_of
+from paceline.comparing import END_TO_END, QUANTITIES, compare, derived, differences_of
 from paceline.probing import Arrays
 from paceline.report.verdicts import sentence
-from paceline.verify import Verdict
+from paceline.verdict import Finding, Verdict
 from paceline_worker import graph as g
 from paceline_worker import probe
 from paceline_worker.frameworks.reference.backend import FrameworkBackend

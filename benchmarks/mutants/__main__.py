@@ -24,7 +24,8 @@ from benchmarks.mutants.native import BY_CHANNEL
 from benchmarks.mutants.networks import Setting, settings
 from benchmarks.mutants.stage import Asked, Seen, asked_of, contestant, show, told
 from paceline import dropout
-from paceline.comparing import Finding, finding, findings_of
+from paceline.comparing import finding, findings_of
+from paceline.verdict import Finding
 
 # How many mutants of a network: JAX and TensorFlow compile anew for each that changes the network, JAX for 6 to 30 s.
 FRAMEWORKS = {"torch": 60, "mxnet": 40, "tensorflow": 14, "jax": 9}

@@ -21,12 +21,13 @@ from benchmarks.mutants.networks import Setting
 from paceline import environments
 from paceline.devices import parse_devices
 from paceline.frameworks import Framework, find
-from paceline.launchers import Command, Launch, direct, held_port, worker_environment
+from paceline.launchers import Command, Launch, direct, held_port
 from paceline.machine import this_machine
 from paceline.probing import Arrays, joined
 from paceline.questions import Question
 from paceline.verify import DECAY_FACTOR, gently, verification_job
 from paceline.worker_code import deploy
+from paceline.worker_environment import worker_environment
 from paceline_worker.protocol import JOB_FILE, Job
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from paceline.plain_files import read_plain
 from paceline.records import UNREADABLE
 from paceline.run_facts import Facts
 from paceline.shares import EQUAL, proportions
-from paceline.verify import Verdict
+from paceline.verdict import Verdict
 from paceline.whole_files import write_json
 
 FOLDER = "verified"

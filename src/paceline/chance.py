@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from paceline.errors import UserError
+from paceline.row import Row
 from paceline.workloads.definition import Workload
 
 STEP = 0.05  # a target that nobody gave is a multiple of this
@@ -33,3 +34,9 @@ def check_target(target: float, workload: Workload) -> None:
             f"The target {target:g} is no more than guessing on {workload.name}, which gets one of {workload.classes} "
             f"classes right in {by_chance:g} of cases; give a higher one, such as {least_target(by_chance):g}."
         )
+
+
+def little_better(row: Row) -> str:
+    """Why an accuracy near that of guessing is no result."""
+    by_chance = row.chance or 0.0
+    return f"a test accuracy below {least_target(by_chance):g} tells little: guessing gets {by_chance:g}"

@@ -14,18 +14,19 @@ from typing import Any
 
 from rich.console import Console
 
-from paceline import certificates, datasets, environments
-from paceline.display import Progress, duration
+from paceline import certificates, environments
 from paceline.environments import Environment
 from paceline.errors import UserError
+from paceline.formatting import duration
 from paceline.frameworks import Contestant, Framework, expand, find
 from paceline.letters import printable
 from paceline.machine import this_machine
-from paceline.measuring_lock import Measuring, alone
+from paceline.measuring import measure, pending
+from paceline.measuring_lock import alone
 from paceline.metrics import chosen_rows, layout_of, table_rows
 from paceline.older_keys import with_older_results
 from paceline.plain_files import LINES_BYTES, open_plain
-from paceline.plan import Plan, Run, make_plan
+from paceline.plan import Plan, Run
 from paceline.published.cells import added
 from paceline.questions import Matrix
 from paceline.repeats import said_of_few
@@ -34,44 +35,14 @@ from paceline.report.grids import FORMATS as GRID_FORMATS
 from paceline.report.grids import in_layout
 from paceline.report.verdicts import FORMATS as VERDICT_FORMATS
 from paceline.rounds import further_rounds
-from paceline.runner import Tools, execute
-from paceline.skipping import check_wanted, said_of_skips
+from paceline.skipping import said_of_skips
 from paceline.store import Store
-from paceline.suite import Suite, has_small_form, known_suites, load_suite, make_suite
+from paceline.suite import has_small_form
 from paceline.timing import measuring as timing
-from paceline.verify import Verdict, make_trial, verify
+from paceline.verdict import Verdict
+from paceline.verify import make_trial, verify
+from paceline.wanted import plan_of, suite_files
 from paceline.worker import LOG_FILE
-
-
-def read_suite(what: Sequence[str], settings: Mapping[str, Any]) -> Suite:
-    """A suite by its name or file, or workloads, with the flags on top."""
-    if suites := suite_files(what):
-        return load_suite(suites[0], settings)
-    if "quick" in settings:
-        raise UserError(f"--quick is for suites: {', '.join(known_suites())}.")
-    return make_suite({"workload": [part for name in what for part in name.split(",")], **settings}, "the command line")
-
-
-def suite_files(what: Sequence[str]) -> list[Path]:
-    """The one that is named, if it is no workload."""
-    named = known_suites()
-    suites = [named.get(name, Path(name)) for name in what if name in named or name.endswith(".toml")]
-    if suites and len(what) > 1:
-        raise UserError(f"Give workloads or one suite, not both: {' '.join(what)}.")
-    return suites
-
-
-def plan_of(what: Sequence[str], settings: Mapping[str, Any]) -> Plan:
-    """For this machine, which must have some of the devices that flags ask for."""
-    plan = make_plan(read_suite(what, settings), this_machine())
-    check_wanted(plan, this_machine(), settings)
-    return plan
-
-
-def pending(plan: Plan, store: Store, done: str) -> list[Run]:
-    """Runs that are still to be measured, when `none`, `ok` or `all` of the stored ones count."""
-    keys = set() if done == "none" else store.done(count_failed=done == "all")
-    return [run for run in plan.runs if run.key not in keys]
 
 
 def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) -> None:
@@ -151,27 +122,6 @@ def show_measured(folder: Path, plan_id: str) -> bool:
     """Print the table of a plan that has been measured; whether any cell failed."""
     show_table(folder, {"plan": plan_id}, "text")
     return any(row.status == "failed" for row in table_rows(Store(folder), {"plan": plan_id}))
-
-
-def measure(plan: Plan, store: Store, done: str, measuring: Measuring) -> None:
-    """Carry out what is missing of a plan."""
-    console, todo = Console(stderr=True), pending(plan, store, done)
-    if len(todo) < len(plan.runs):
-        console.print(f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done already", highlight=False)
-    get_missing(plan, partial(console.print, markup=False, highlight=False, soft_wrap=True))
-    with Progress(console, todo, store.seconds_of, plan.names()) as progress:
-        tools = Tools(store, this_machine(), progress, measuring.note_run)
-        for run in todo:
-            execute(run, tools)
-    measuring.note_run("")
-
-
-def get_missing(plan: Plan, say: Callable[[str], None]) -> None:
-    """All environments and data sets first: to get one between two runs would disturb the second."""
-    for name in dict.fromkeys(run.cell.framework for run in plan.runs):
-        environments.ensure(find(name).framework, say)
-    for name in dict.fromkeys(run.cell.data for run in plan.runs if run.cell.input):
-        datasets.ensure(name, say)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from paceline import steps
 from paceline.probing import Arrays
 from paceline.rounding import longest_way, noise, room, summed
+from paceline.verdict import Finding
 from paceline_worker.graph import Conv, Dense, Graph
 from paceline_worker.protocol import Job
 
@@ -53,17 +54,6 @@ END_TO_END = ("prediction/", "losses", "evaluation")
 STEPPING = ("update", "statistics", *steps.QUANTITIES)  # changes of arrays
 LEAST = 1e-3  # of the typical gradient of a layer or of the network: what is smaller counts as zero
 Judge = Callable[[Job, Arrays, str], Arrays]  # the reference: what it makes of these outputs, for a task of a probe
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """The largest difference of one quantity, and the first place where it is too large."""
-
-    quantity: str
-    tolerance: float
-    largest: float | None  # None: infinite or no number, which JSON cannot hold
-    where: str
-    diverges_at: str | None  # in the order of computation
-    by: float | None  # likewise
 
 
 def findings_of(arrays: Arrays, truth: Arrays, job: Job, judge: Judge) -> Iterator[Finding]:

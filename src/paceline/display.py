@@ -13,20 +13,12 @@ from rich.text import Text
 
 from paceline.cell import Cell
 from paceline.events import AnyEvent
+from paceline.formatting import duration, number
 from paceline.letters import printable
 from paceline.naming import cell_name
 from paceline.outcome import Outcome
 from paceline.plan import Run
-from paceline.report.columns import number
 from paceline.trained import Trained
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `3 min 20 s` or `2 h 05 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60} min {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
 class Progress:

@@ -19,9 +19,9 @@ from paceline.frameworks import Framework
 from paceline.home import environments_folder
 from paceline.installing import make_environment
 from paceline.keys import short_key
-from paceline.launchers import worker_environment
 from paceline.locks import exclusive
 from paceline.worker_code import deploy
+from paceline.worker_environment import worker_environment
 
 RECORD = "environment.json"  # written last: a folder without it is half made
 IMPORT_SECONDS = 300.0

@@ -16,13 +16,13 @@ from rich.console import Console
 
 from paceline.bounds import check_flag
 from paceline.cell import Cell
-from paceline.commands import measure, plan_of
 from paceline.devices import cards_of
 from paceline.display import Progress
 from paceline.errors import UserError
 from paceline.keys import short_key
 from paceline.lost_time import LostTime, Times, lost_time, typical
 from paceline.machine import Machine, this_machine
+from paceline.measuring import measure
 from paceline.measuring_lock import Measuring, alone
 from paceline.older_keys import older_run_key, older_twin_key, stored_key, with_older_results
 from paceline.outcome import Outcome, cause_of
@@ -33,6 +33,7 @@ from paceline.shares import EQUAL, MEASURED, told_shares
 from paceline.store import Store
 from paceline.suite import Suite
 from paceline.twins import Twins, make_twins
+from paceline.wanted import plan_of
 
 NOT_TAKEN = ("repeats", "interval_target", "budget")  # flags of `run` that say how often
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paceline.metrics import Row
-from paceline.report.apart import placed
-from paceline.report.columns import little_better, where
+from paceline.chance import little_better
+from paceline.labels import placed, where
+from paceline.row import Row
 from paceline.scaling import Bases, next_fewer, training
 from paceline.significance import LEVEL, Scatter
 from paceline.stats import APART, FACTORS, PARTS, Estimate, Scale, difference, ratio

@@ -15,10 +15,10 @@ from paceline import resources
 from paceline.devices import cards_of
 from paceline.events import Block, Evaluation, EventFile, Phase, event_files
 from paceline.formats import RUN_RECORD, decode_versioned
-from paceline.monitor import Sample, read_samples
 from paceline.outcome import INTERNAL_ERROR, Outcome
 from paceline.plain_files import read_plain
 from paceline.records import OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord, cell_id
+from paceline.samples import Sample, read_samples
 from paceline.setups import setup_of
 from paceline.timing.usage import insert_usage
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from paceline import processes
+from paceline.diagnosis import end_of_log
 from paceline.errors import UserError
 from paceline.events import event_files
 from paceline.letters import one_line
-from paceline.outcome import INTERNAL_ERROR, Outcome, end_of_log
+from paceline.outcome import INTERNAL_ERROR, Outcome
 from paceline.plain_files import NoPlainFileError
 from paceline.store import Store
 from paceline.worker import LOG_FILE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import signal
 import socket
@@ -14,21 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paceline.frameworks import Framework
+from paceline.processes import RUN_VARIABLE
+from paceline.worker_environment import worker_environment
 from paceline_worker.protocol import Job
-
-RUN_VARIABLE = "PACELINE_RUN"  # marks every process of a run, wherever it goes
-
-# What a worker needs of the user's environment. Anything else could change what is measured without being seen.
-INHERITED = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LANG",
-    "TMPDIR",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "CUDA_HOME",
-)  # not CUDA_VISIBLE_DEVICES: cards are chosen by name, and the driver's numbers must be those of the frameworks
 
 
 @dataclass(frozen=True)
@@ -103,17 +90,6 @@ def commands(framework: Framework, job: Job, python: str, folder: Path, code: Pa
     environment = {**worker_environment(framework, code, len(job.cores[0])), RUN_VARIABLE: folder.name}
     launcher = framework.launcher if processes > 1 else "direct"
     return LAUNCHERS[launcher](Launch(python, folder, processes, environment, port))
-
-
-def worker_environment(framework: Framework, code: Path, threads: int) -> dict[str, str]:
-    """All variables that a process of this framework sees."""
-    return {
-        **{name: os.environ[name] for name in INHERITED if name in os.environ},
-        "PYTHONPATH": str(code),
-        "PYTHONUNBUFFERED": "1",
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # otherwise the fastest card is cuda:0, and the monitor looks at another one
-        **{name: value.format(threads=threads) for name, value in framework.environment.items()},
-    }
 
 
 @contextlib.contextmanager

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline import environments, oom
+from paceline.diagnosis import judge
 from paceline.environments import Environment, Say
 from paceline.frameworks import Contestant, find
 from paceline.launchers import commands, held_port
-from paceline.outcome import Outcome, cause_of, judge
+from paceline.outcome import Outcome, cause_of
 from paceline.worker import LOG_FILE, Worker
 from paceline.worker_code import deploy
 from paceline_worker.protocol import JOB_FILE, Job, arrays_file

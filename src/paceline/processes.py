@@ -9,7 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from paceline.launchers import RUN_VARIABLE
+RUN_VARIABLE = "PACELINE_RUN"  # marks every process of a run, wherever it goes
+
 
 PROC = Path("/proc")
 GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)

@@ -15,19 +15,13 @@ from paceline.machine import Machine
 from paceline.matrix import PRECISIONS, WRAPPED, check_split
 from paceline.plan import lacking, too_many_devices, unable
 from paceline.shares import EQUAL, MEASURED, check_shares, fitting, proportions, told_shares
+from paceline.verdict import setting
 from paceline.workloads import known_workload
 from paceline.workloads.definition import Workload
 
 LARGE_MACS = 10**9  # of one image: from here on the reference is given few of them
 SMALL_BATCH, BATCH = 4, 16
 MOST_IMAGES = 256  # that the reference is given without being told
-USUAL = ("replicated", "float32", EQUAL, "")  # need not be said
-
-
-def setting(devices: str, update: str, precision: str, shares: str, wrapped: bool) -> str:
-    """The devices, and how they agree, compute and share where that is not as usual."""
-    ways = (update, precision, shares, "wrapped" if wrapped else "")
-    return " ".join([devices, *(word for word in ways if word not in USUAL)])
 
 
 @dataclass(frozen=True, kw_only=True)

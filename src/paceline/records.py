@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 import msgspec
@@ -14,9 +13,6 @@ from paceline.timing.command import CommandCode
 
 RUN_FOLDER, PLAN_FOLDER = "runs", "plans"
 RUN_FILE, OUTCOME_FILE = "run.json", "outcome.json"
-SECRET = re.compile(
-    r"token|secret|passw|pwd|credential|auth|(api|private|access)[_-]?key|^TF_VAR_", re.IGNORECASE
-)  # names of variables and flags
 UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # a record that is gone or damaged
 
 

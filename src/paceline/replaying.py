@@ -14,7 +14,6 @@ from rich.console import Console
 
 from paceline import datasets, environments
 from paceline.bounds import check_flag
-from paceline.bundles.reading import came_from_elsewhere
 from paceline.cell import Cell
 from paceline.datasets.known import known
 from paceline.datasets.prepared import folder_of
@@ -23,6 +22,7 @@ from paceline.display import Progress
 from paceline.errors import UserError
 from paceline.formats import JOB, check_version
 from paceline.frameworks import find
+from paceline.imported import came_from_elsewhere
 from paceline.indexing import read_run
 from paceline.keys import short_key, without_defaults
 from paceline.letters import printable

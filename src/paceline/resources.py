@@ -10,7 +10,7 @@ from itertools import pairwise
 import msgspec
 
 from paceline.events import EventFile, Phase
-from paceline.monitor import Sample
+from paceline.samples import Sample
 
 MOSTLY = 0.8  # two samples tell about training if it filled this part of the time between them
 WORKING = ("compile", "warmup", "train")  # from the first step to the end of training

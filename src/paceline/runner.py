@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from paceline import datasets, environments, internal_errors, oom
 from paceline.cell import Cell
+from paceline.diagnosis import judge, with_processes
 from paceline.environments import Environment
 from paceline.errors import UserError
 from paceline.events import AnyEvent
@@ -25,7 +26,7 @@ from paceline.launchers import Command, commands, held_port
 from paceline.lost_devices import with_troubles
 from paceline.machine import Machine
 from paceline.older_keys import older_run_key
-from paceline.outcome import Outcome, judge, with_processes
+from paceline.outcome import Outcome
 from paceline.pilots import ROUNDS, pilots
 from paceline.plan import Run, make_job
 from paceline.records import OUTCOME_FILE, RunRecord

@@ -10,24 +10,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from paceline.devices import DeviceSet, parse_devices
+from paceline.row import Scaled
 from paceline.stats import Estimate, ratio
 
 if TYPE_CHECKING:
-    from paceline.metrics import Row
+    from paceline.row import Row
 
 SAME = (
     *("workload", "framework", "update", "parameter_device", "data", "input", "precision"),
     *("scaling_kind", "warmup", "seed", "machine", "cores_per_device"),
 )
 UNLIKE = 1.1  # cards of one name whose speeds surely differ by more are no equals
-
-
-class Scaled(msgspec.Struct, frozen=True):
-    """How many times as fast as one device a cell is."""
-
-    devices: str  # the one device
-    count: int  # how many devices of the cell are like it
-    scaling: Estimate
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from paceline.records import SECRET
+SECRET = re.compile(
+    r"token|secret|passw|pwd|credential|auth|(api|private|access)[_-]?key|^TF_VAR_", re.IGNORECASE
+)  # names of variables and flags
+
 
 # In a word of a command, which may be a whole line for a shell: flags, and names that are given a value.
 NAMES = re.compile(r"(?<![\w.-])(?:-{1,2}[\w-]+|[\w.-]+(?==))")

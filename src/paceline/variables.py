@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from paceline.frameworks import all_frameworks
-from paceline.launchers import INHERITED, RUN_VARIABLE
-from paceline.records import SECRET
-from paceline.secrecy import PASSWORD_IN_ADDRESS
+from paceline.processes import RUN_VARIABLE
+from paceline.secrecy import PASSWORD_IN_ADDRESS, SECRET
+from paceline.worker_environment import INHERITED
 
 HIDDEN = "(hidden)"  # in place of a value
 KEPT_SECRET = re.compile(  # in names of variables, where words are joined by _

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import msgspec
 import numpy as np
 
 from paceline import dropout
-from paceline.comparing import Finding, Judge, finding, findings_of
+from paceline.comparing import Judge, finding, findings_of
 from paceline.environments import Say
 from paceline.frameworks import Contestant
 from paceline.machine import Machine
 from paceline.probing import Arrays, Probe, probe, reference_probe
-from paceline.questions import Question, setting
+from paceline.questions import Question
 from paceline.shares import EQUAL
+from paceline.verdict import Finding, Verdict
 from paceline.worker_code import code_hash
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Job
@@ -27,30 +27,6 @@ DECAY_FACTOR = 100.0  # a weight decay so large that a wrong exclusion shows in 
 # The further steps are so small that the first of them lowers the loss by about so much. At the recipe's rate random
 # labels make a deep network chaotic: there rounding grows a thousandfold from step to step, and nothing can be told.
 GENTLE_DROP = 0.03
-
-
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One framework on one workload: equal, or where it is not, or why it could not be seen."""
-
-    workload: str
-    framework: str
-    devices: str
-    version: str
-    fingerprint: str  # of the framework's environment
-    worker_code: str
-    machine: str
-    update: str = "replicated"
-    parameter_device: str = "cpu"  # where a parameter server kept its copy
-    precision: str = "float32"
-    shares: str = EQUAL  # or such as 2:1
-    wrapped: bool = False  # one device in what several devices need
-    equal: bool
-    findings: tuple[Finding, ...]
-    failure: str | None
-
-    @property
-    def setting(self) -> str:
-        return setting(self.devices, self.update, self.precision, self.shares, self.wrapped)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from paceline.plan import Run, make_job
 from paceline.records import RunRecord
 from paceline.report.render import text
 from paceline.store import Store
-from paceline.verify import Verdict
+from paceline.verdict import Verdict
 from paceline.worker import LOG_FILE
 from paceline_worker.protocol import event_file
 from tests.made_events import block, entered, failed, finished, write

@@ -11,12 +11,13 @@ import pytest
 
 from paceline import certificates
 from paceline.bundles import reading
-from paceline.bundles.reading import came_from_elsewhere, import_bundle
+from paceline.bundles.reading import import_bundle
 from paceline.bundles.selecting import Choice
 from paceline.bundles.writing import export_bundle
-from paceline.commands import pending
 from paceline.errors import UserError
+from paceline.imported import came_from_elsewhere
 from paceline.machine import this_machine
+from paceline.measuring import pending
 from paceline.metrics import table_rows
 from paceline.plan import make_plan
 from paceline.report.render import text

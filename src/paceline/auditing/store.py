@@ -11,10 +11,11 @@ import msgspec
 from paceline.auditing.rows import Finding
 from paceline.errors import UserError
 from paceline.events import event_files
-from paceline.metrics import Row, table_rows
+from paceline.metrics import table_rows
 from paceline.outcome import Outcome
 from paceline.plain_files import read_plain
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, UNREADABLE
+from paceline.row import Row
 from paceline.scaling import training
 from paceline.store import Store
 from paceline.trained import Trained

@@ -20,16 +20,16 @@ from paceline.devices import DeviceSet, parse_devices
 from paceline.errors import UserError
 from paceline.formats import JOB, PLAN, RUN_RECORD
 from paceline.metrics import table_rows
-from paceline.monitor import FILE as MONITOR_FILE
 from paceline.outcome import INTERNAL_ERROR, Outcome
 from paceline.plain_files import read_plain
 from paceline.records import OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord
 from paceline.report.render import text
+from paceline.samples import FILE as MONITOR_FILE
 from paceline.store import Store
-from paceline.timing.process import REPORT_FILE, Report
+from paceline.timing.process import REPORT_FILE
 from paceline.timing.usage import FILE as USAGE_FILE
-from paceline.timing.usage import CommandUsage
-from paceline.verify import Verdict
+from paceline.timing.usage import CommandUsage, Report
+from paceline.verdict import Verdict
 from paceline_worker.protocol import JOB_FILE
 
 KEY = re.compile(r"[\w-]{1,80}", re.ASCII)

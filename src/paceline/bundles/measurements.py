@@ -7,8 +7,8 @@ from pathlib import Path
 from paceline.bundles.manifest import BundleError
 from paceline.cell import Cell
 from paceline.events import MOST_RUBBISH, AnyEvent, Block, EventFile, event_paths
-from paceline.monitor import FILE as MONITOR_FILE
-from paceline.monitor import Sample, stream_samples
+from paceline.samples import FILE as MONITOR_FILE
+from paceline.samples import Sample, stream_samples
 
 # Of one run: all of it is in memory when it is indexed, and a short line may become large there.
 MOST_EVENTS = 250_000  # of all ranks: 16 of them have so many in 1,200 epochs

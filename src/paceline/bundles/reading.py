@@ -29,31 +29,21 @@ from paceline.bundles.checking import (
 from paceline.bundles.manifest import BundleError, digest
 from paceline.bundles.selecting import certificate_name, subject
 from paceline.errors import UserError
-from paceline.formats import IMPORT, VERSIONS, decode_versioned
+from paceline.imported import IMPORT_FOLDER, ImportRecord
 from paceline.indexing import insert_plan, insert_run
 from paceline.letters import one_line
 from paceline.machine import Machine, this_machine
-from paceline.plain_files import is_own_folder, is_plain, open_plain, read_plain
-from paceline.records import PLAN_FOLDER, RUN_FOLDER, UNREADABLE, PlanRecord, RunRecord, cell_id
+from paceline.plain_files import is_own_folder, is_plain, open_plain
+from paceline.records import PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord, cell_id
 from paceline.store import Store, new_id
-from paceline.verify import Verdict
+from paceline.verdict import Verdict
 
 SCRATCH = "importing-"
 LOCK_FILE = "lock"
 BEGINNING_SECONDS = 60.0  # after which a place without a lock is nobody's: it is locked at once
-IMPORT_FOLDER = "imported"  # what came from elsewhere, and when
 RUNS_AT_ONCE = 50  # are indexed: a measurement that ends meanwhile must not wait long to be stored
 SAME_KEYS = "SELECT id, key, machine, cell, repeat FROM run WHERE key IN (SELECT value FROM json_each(?))"
 Move = tuple[Path, Path]
-
-
-class ImportRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What was new in a bundle."""
-
-    format: int = VERSIONS[IMPORT]
-    bundle: str  # names its content
-    time: float  # seconds since 1970
-    runs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -259,21 +249,3 @@ def _index(store: Store, bundle: Bundle) -> None:
     with store.transaction() as index:
         for plan in bundle.plans:
             insert_plan(index, plan)
-
-
-def came_from_elsewhere(store: Store, run_id: str) -> bool:
-    """Whether a run was imported here."""
-    return run_id in imported_runs(store)
-
-
-def imported_runs(store: Store) -> set[str]:
-    """All that came from elsewhere."""
-    return {run for note in sorted((store.folder / IMPORT_FOLDER).glob("*.json")) for run in _note(note).runs}
-
-
-def _note(path: Path) -> ImportRecord:
-    try:
-        return decode_versioned(read_plain(path), ImportRecord, IMPORT, path)
-    except UNREADABLE as error:
-        what = f"{path}, which tells what was imported, is damaged: {one_line(str(error))}"
-        raise UserError(f"{what}; move it away if you trust the results here.") from None

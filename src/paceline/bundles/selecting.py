@@ -19,7 +19,7 @@ from paceline.measured import shown_plan
 from paceline.plain_files import read_plain
 from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord
 from paceline.store import Store
-from paceline.verify import Verdict
+from paceline.verdict import Verdict
 
 RUNS_OF_PLAN = "SELECT DISTINCT run_id FROM plan_result WHERE plan_id = ? AND run_id IS NOT NULL ORDER BY run_id"
 # For each run the last plan that has it; or that wants such a run, if another has taken its place in all of them.

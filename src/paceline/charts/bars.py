@@ -8,9 +8,10 @@ from typing import NamedTuple
 from paceline.charts.material import MOST_INTERVAL, Choice, Drawing, Material, amount, layer, silent, words
 from paceline.charts.style import BAR_STEP, WIDTH, Spec
 from paceline.charts.words import MOST_NAMED, outcome, with_interval
-from paceline.metrics import Row
-from paceline.report.columns import joined, number
+from paceline.formatting import number
+from paceline.report.columns import joined
 from paceline.report.words import few
+from paceline.row import Row
 from paceline.stats import Estimate
 
 TOGETHER = "one process serves all devices, so its memory is that of all together"

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from paceline.charts.material import MOST_LINES, Drawing, Material, amount, dashes, layer, silent, slowness, told_apart
 from paceline.charts.style import PANEL_HEIGHT, PANEL_WIDTH, Spec
 from paceline.charts.words import MOST_NAMED, MOST_TOLD, WITHOUT_RESULT, about, counted, names, numbered
-from paceline.metrics import Row
-from paceline.report.columns import number
+from paceline.formatting import number
 from paceline.report.words import few
+from paceline.row import Row
 from paceline.series import Moment
 
 MOST_POINTS = 30  # of a curve; a picture has no room for more

@@ -12,7 +12,7 @@ import msgspec
 
 from paceline.charts.kinds import KINDS, Picture, pictures
 from paceline.charts.style import EDGE, FONT, LOOKS, Look, config
-from paceline.metrics import Row
+from paceline.row import Row
 from paceline.series import Series
 
 PIXELS = 2  # of a PNG for each point: sharp on paper and on dense screens

@@ -9,9 +9,9 @@ from paceline.charts import bars, curves, lines, spans
 from paceline.charts.material import Drawing, Link, Material
 from paceline.charts.style import Spec
 from paceline.charts.words import MOST_TOLD, WITHOUT_RESULT, about, fixed, short, where_and_what
-from paceline.metrics import Row
 from paceline.report.columns import machine_of, title, titled
 from paceline.report.words import few
+from paceline.row import Row
 from paceline.series import Series
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name, never fetched

@@ -19,8 +19,9 @@ from paceline.charts.material import (
 )
 from paceline.charts.style import PANEL_HEIGHT, PANEL_WIDTH, WIDTH, Spec
 from paceline.charts.words import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
-from paceline.metrics import Row
-from paceline.report.columns import number, where
+from paceline.formatting import number
+from paceline.labels import where
+from paceline.row import Row
 
 
 @dataclass(frozen=True)

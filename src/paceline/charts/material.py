@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from paceline.charts.style import DASHES, SHAPES, Spec
 from paceline.charts.words import WITHOUT_RESULT, names, numbered
-from paceline.metrics import Row
-from paceline.report.columns import where
+from paceline.labels import where
+from paceline.row import Row
 from paceline.series import Series
 
 Link = Callable[[Row], str]

@@ -10,8 +10,8 @@ from paceline.charts.bars import intervals, lines_of_cells, without_value
 from paceline.charts.material import Choice, Drawing, Material, amount, layer, silent, words
 from paceline.charts.style import PHASE_INK, Spec
 from paceline.charts.words import outcome
-from paceline.metrics import Row
-from paceline.report.columns import number
+from paceline.formatting import number
+from paceline.row import Row
 from paceline.series import Series
 
 Found = TypeVar("Found")

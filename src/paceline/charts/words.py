@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from paceline.formatting import number
+from paceline.labels import where
 from paceline.letters import printable
-from paceline.metrics import Row
-from paceline.report.columns import machines, number, where
+from paceline.report.columns import machines
 from paceline.report.words import few
+from paceline.row import Row
 from paceline.stats import Estimate
 
 LONGEST_NAME, LONGEST_REASON = 44, 64

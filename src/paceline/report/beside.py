@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 
-from paceline.metrics import Row
+from paceline.formatting import number
+from paceline.labels import SETTINGS, where
 from paceline.naming import distinctions, grouped
 from paceline.published import Metric, Record, all_benchmarks, definitions
 from paceline.published.cells import device_count, rows_of
 from paceline.published.commands import NAMES, blocks, by_command
-from paceline.report.apart import SETTINGS
-from paceline.report.columns import number, part, where
+from paceline.report.columns import part
 from paceline.report.exchanges import supplied_exchange
 from paceline.report.layouts import Grid
 from paceline.report.words import few
+from paceline.row import Row
 
 OURS: dict[str, Callable[[Row], float | None]] = {  # by the first word of a definition
     "images_per_second": lambda row: row.images_per_second.median if row.images_per_second else None,

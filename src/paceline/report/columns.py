@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from paceline.chance import least_target
-from paceline.metrics import Row
+from paceline.formatting import NOTHING, number
+from paceline.labels import where
 from paceline.naming import length_in_words
+from paceline.row import Row
 from paceline.stats import Estimate
-
-NOTHING = "–"
 
 
 @dataclass(frozen=True)
@@ -20,15 +19,6 @@ class Column:
     text: Callable[[Row], str]
     number: bool = True  # aligned to the right
     stacked: str = ""  # the heading over two lines, for a terminal
-
-
-def number(value: float | None) -> str:
-    """Three digits are enough: no run of a shared machine is known better."""
-    if value is None:
-        return NOTHING
-    if value >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def interval(value: Estimate | None) -> str:
@@ -60,13 +50,6 @@ def batch(row: Row) -> str:
     unlike = len(set(row.shares)) > 1
     shares = "+".join(map(str, row.shares)) if unlike else f"{row.shares[0]}x{row.device_count}"
     return f"{shares + '=' if row.device_count > 1 else ''}{row.batch_size} (lr={row.learning_rate:g})"
-
-
-def where(row: Row) -> str:
-    """The devices, and what is special about their use."""
-    unlike = ":".join(map(str, row.shares)) if len(set(row.shares)) > 1 else ""
-    special = ("wrapped" if row.wrapped else "", "simulated" if row.slow else "")
-    return " ".join(filter(None, (row.devices, unlike, *special)))
 
 
 def joined(values: Sequence[float]) -> str:
@@ -102,12 +85,6 @@ def accuracy(value: Estimate | None) -> str:
     if value is None or value.low is None:
         return part(value.median if value else None)
     return f"{part(value.median)} ({part(value.low)}–{part(value.high)})"
-
-
-def little_better(row: Row) -> str:
-    """Why an accuracy near that of guessing is no result."""
-    by_chance = row.chance or 0.0
-    return f"a test accuracy below {least_target(by_chance):g} tells little: guessing gets {by_chance:g}"
 
 
 def never_there(row: Row) -> bool:

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from paceline.formatting import NOTHING, number
+from paceline.labels import where
 from paceline.letters import printable
-from paceline.metrics import Row
-from paceline.report.columns import NOTHING, Column, accuracy, interval, memory, number, where
+from paceline.report.columns import Column, accuracy, interval, memory
+from paceline.row import Row
 from paceline.stats import Estimate
 from paceline.timing.rows import CommandRow
 

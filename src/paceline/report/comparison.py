@@ -15,8 +15,8 @@ from paceline import letters
 from paceline.cell import Cell
 from paceline.comparison import INCONCLUSIVE, Compared, Comparison
 from paceline.differences import NOTHING_ELSE
+from paceline.formatting import NOTHING, number
 from paceline.letters import plainly
-from paceline.report.columns import NOTHING, number
 from paceline.report.words import markdown_cell
 from paceline.significance import LEVEL
 

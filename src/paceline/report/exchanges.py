@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.frameworks import all_frameworks
-from paceline.metrics import Row
+from paceline.row import Row
 
 
 def supplied_exchange(row: Row) -> str:

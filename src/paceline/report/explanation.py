@@ -12,6 +12,7 @@ from rich.table import Table
 
 from paceline import letters
 from paceline.explain import Explanation
+from paceline.formatting import NOTHING, number
 from paceline.letters import plainly
 from paceline.lost_time import (
     CONTENTION,
@@ -25,7 +26,6 @@ from paceline.lost_time import (
     bounds,
     ranked,
 )
-from paceline.report.columns import NOTHING, number
 from paceline.report.words import markdown_cell
 from paceline.stats import Estimate
 

@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from paceline.letters import plainly
-from paceline.metrics import Row
 from paceline.report import sentences
 from paceline.report.columns import tables
 from paceline.report.layouts import LAYOUTS, Grid
 from paceline.report.render import FORMATS as ROW_FORMATS
 from paceline.report.words import markdown_cell, spreadsheet_cell
+from paceline.row import Row
 
 NAME = 30  # letters; longer ones would push the numbers out of a terminal if they were not broken
 WORD = 8  # letters; shorter ones stand for a number that is missing

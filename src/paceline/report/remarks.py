@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from paceline.metrics import Row
-from paceline.report.apart import labels
-from paceline.report.columns import batch, joined, little_better, where
+from paceline.chance import little_better
+from paceline.labels import labels, where
+from paceline.report.columns import batch, joined
 from paceline.report.exchanges import supplied_exchange
 from paceline.report.small_forms import said_of_small_form, without_doubts
 from paceline.report.words import few
+from paceline.row import Row
 
 Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
 MOST_TRAININGS = 6  # that a sentence names

@@ -14,7 +14,6 @@ from rich.table import Table
 
 from paceline import letters
 from paceline.letters import plainly
-from paceline.metrics import Row
 from paceline.report import sentences
 from paceline.report.apart import with_places
 from paceline.report.columns import (
@@ -31,6 +30,7 @@ from paceline.report.columns import (
 from paceline.report.commands import COMMAND_COLUMNS, COMMAND_FOOTNOTE, command_blocks, command_remarks, flat_command
 from paceline.report.remarks import remarks
 from paceline.report.words import markdown_cell, spreadsheet_cell
+from paceline.row import Row
 
 Columns = tuple[Column, ...]
 FOLDS = re.compile(r"–|(?<=.)(?=\+)|(?<==\d) (?=\()|(?<=,) ")  # where a cell may be broken over two lines

@@ -12,9 +12,9 @@ from rich.table import Table
 
 from paceline import letters
 from paceline.differences import NOTHING_ELSE
+from paceline.formatting import NOTHING, number
 from paceline.letters import plainly
 from paceline.replay_results import Line, Replay
-from paceline.report.columns import NOTHING, number
 
 INTERVAL = "95 % interval"
 HEADINGS = ("", "old", "new", "new/old", INTERVAL, "verdict")

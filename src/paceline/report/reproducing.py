@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from paceline.metrics import Row
+from paceline.row import Row
 
 
 def once_more(row: Row) -> str:

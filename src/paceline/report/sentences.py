@@ -8,10 +8,10 @@ import msgspec
 
 from paceline import letters
 from paceline.findings import Against, Finding, findings
-from paceline.metrics import Row
 from paceline.report.columns import tables
 from paceline.report.small_forms import only_runs
 from paceline.report.words import few
+from paceline.row import Row
 from paceline.stats import Estimate
 
 MOST_SENTENCES = 6

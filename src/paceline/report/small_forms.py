@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from paceline.metrics import Row
 from paceline.repeats import TOLD
+from paceline.row import Row
 
 
 def only_runs(rows: Sequence[Row]) -> bool:

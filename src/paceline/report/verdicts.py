@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from paceline import dropout, letters
-from paceline.comparing import QUANTITIES, Finding
+from paceline.comparing import QUANTITIES
 from paceline.letters import plainly
 from paceline.report.words import markdown_cell
-from paceline.verify import Verdict
+from paceline.verdict import Finding, Verdict
 
 MEANINGS = {**{quantity.name: quantity.meaning for quantity in QUANTITIES}, **dropout.MEANINGS}
 

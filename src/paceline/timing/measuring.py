@@ -19,12 +19,13 @@ from msgspec.structs import replace
 from paceline import failure_messages, internal_errors, oom
 from paceline.bounds import check_flag, check_runs
 from paceline.cell import Cell
-from paceline.display import duration
+from paceline.diagnosis import end_of_log, signal_name, with_processes
+from paceline.formatting import duration
 from paceline.keys import short_key, without_defaults
 from paceline.letters import one_line
 from paceline.lost_devices import with_troubles
 from paceline.machine import Machine
-from paceline.outcome import Outcome, end_of_log, signal_name, with_processes
+from paceline.outcome import Outcome
 from paceline.plan import Plan, Run
 from paceline.records import OUTCOME_FILE, RunRecord
 from paceline.runner import ignore
@@ -33,9 +34,9 @@ from paceline.suite import Suite
 from paceline.timing import command_line as words
 from paceline.timing.command import ExternalCommand
 from paceline.timing.metrics import read_log
-from paceline.timing.process import CommandProcess, Report
+from paceline.timing.process import CommandProcess
 from paceline.timing.source import code_of
-from paceline.timing.usage import FILE, usage_of
+from paceline.timing.usage import FILE, Report, usage_of
 from paceline.variables import harmless
 from paceline.worker import LOG_FILE
 

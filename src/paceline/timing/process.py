@@ -16,26 +16,14 @@ import psutil
 
 from paceline import processes
 from paceline.cards import Cards
-from paceline.launchers import RUN_VARIABLE
 from paceline.monitor import PERIOD_SECONDS, Monitor
+from paceline.processes import RUN_VARIABLE
 from paceline.timing import waiter
 from paceline.timing.command import ExternalCommand
+from paceline.timing.usage import RANK, Report
 from paceline.worker import LOG_FILE, POLL_SECONDS
 
 REPORT_FILE = "waiter.json"
-RANK = 0  # under which the monitor keeps the tree
-
-
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What the waiter tells: the kernel's own account, or why the command could not start."""
-
-    exit_code: int | None = None
-    seconds: float = 0.0
-    user_seconds: float = 0.0
-    system_seconds: float = 0.0
-    largest_process_bytes: int = 0
-    error: str = ""
-    not_found: bool = False
 
 
 class CommandProcess:

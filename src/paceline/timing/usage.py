@@ -9,11 +9,13 @@ from pathlib import Path
 import msgspec
 
 from paceline import resources
-from paceline.monitor import Sample, read_samples
 from paceline.plain_files import read_plain
 from paceline.records import RunRecord
+from paceline.samples import Sample, read_samples
 from paceline.timing.metrics import values_of
-from paceline.timing.process import RANK, Report
+
+RANK = 0  # under which the monitor keeps the tree
+
 
 FILE = "usage.json"
 UNSEEN_PART, UNSEEN_SECONDS = 1.02, 0.1  # samples may say a little more than the kernel: its clock ticks
@@ -99,3 +101,15 @@ def _insert_noise(index: sqlite3.Connection, run: RunRecord, usage: CommandUsage
     held_back = resources.throttled([(first, last)], usage.user_seconds + usage.system_seconds)
     row = (run.id, first.load, min(max(0.0, other), 1.0), stolen / seconds, held_back, None, None)
     index.execute("INSERT INTO noise VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What the waiter tells: the kernel's own account, or why the command could not start."""
+
+    exit_code: int | None = None
+    seconds: float = 0.0
+    user_seconds: float = 0.0
+    system_seconds: float = 0.0
+    largest_process_bytes: int = 0
+    error: str = ""
+    not_found: bool = False

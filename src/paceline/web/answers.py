@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 from paceline.chance import floor_of
 from paceline.findings import ACCURACY, MEMORY, RATIO, SPEED, Against, Judge, Quantity, interleaved
-from paceline.metrics import Row
-from paceline.report.apart import labels
-from paceline.report.columns import accuracy, interval, number, where
+from paceline.formatting import number
+from paceline.labels import labels, where
+from paceline.report.columns import accuracy, interval
 from paceline.report.sentences import as_difference, as_factor
 from paceline.report.small_forms import only_runs, said_of_small_form
+from paceline.row import Row
 from paceline.series import Moment
 from paceline.stats import Estimate, estimate
 from paceline.web.words import shown

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from paceline.metrics import Row
-from paceline.report.columns import where
+from paceline.labels import where
 from paceline.report.reproducing import once_more
+from paceline.row import Row
 from paceline.store import Store
 from paceline.web.details import RunDetail, Setup, of_runs
 from paceline.web.marks import MARKS, marks_of

@@ -13,10 +13,10 @@ from paceline.errors import UserError
 from paceline.events import EventFile, event_paths
 from paceline.indexing import read_run
 from paceline.letters import printable
-from paceline.monitor import FILE as MONITOR_FILE
 from paceline.naming import cell_name
 from paceline.plain_files import is_own_folder, open_plain
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, UNREADABLE, RunRecord
+from paceline.samples import FILE as MONITOR_FILE
 from paceline.store import Store
 from paceline.trained import Trained
 from paceline_worker.protocol import LEASE_FILE

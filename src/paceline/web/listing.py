@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from paceline.cell import Cell
-from paceline.display import duration
+from paceline.formatting import duration, number
 from paceline.letters import printable, shortened
 from paceline.outcome import cause_of
-from paceline.report.columns import number
 from paceline.stats import estimate
 from paceline.statuses import Limit, Runs, counted, status_of
 from paceline.store import Store

@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from paceline.bundles.reading import imported_runs
 from paceline.cell import Cell
-from paceline.display import duration
+from paceline.formatting import duration, number
+from paceline.imported import imported_runs
 from paceline.index_file import INDEX_FILE
 from paceline.letters import printable
 from paceline.measuring_lock import Holder, holder
 from paceline.outcome import cause_of
 from paceline.records import cell_id
-from paceline.report.columns import number
 from paceline.shares import MEASURED
 from paceline.store import Store
 from paceline.web.folders import SILENCE_SECONDS, OpenRun, OpenRuns

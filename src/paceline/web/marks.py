@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paceline.metrics import Row
+from paceline.row import Row
 
 
 @dataclass(frozen=True)

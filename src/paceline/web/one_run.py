@@ -11,13 +11,12 @@ import msgspec
 
 from paceline import internal_errors
 from paceline.cell import Cell
-from paceline.display import duration
 from paceline.events import AnyEvent, Block, Evaluation, EventFile, Failed, Phase
+from paceline.formatting import NOTHING, duration, number
 from paceline.letters import printable
 from paceline.outcome import Outcome, cause_of
 from paceline.plain_files import is_own_folder, read_plain
 from paceline.records import OUTCOME_FILE, RUN_FOLDER, UNREADABLE
-from paceline.report.columns import NOTHING, number
 from paceline.store import Store
 from paceline.timing.command import CommandCode
 from paceline.variables import shown_variables

@@ -11,7 +11,6 @@ from importlib.metadata import version
 
 from paceline.charts import KINDS, PENCIL, Figure, figures, load_series
 from paceline.findings import findings
-from paceline.metrics import Row
 from paceline.report import sentences
 from paceline.report.beside import beside_published
 from paceline.report.columns import tables
@@ -20,6 +19,7 @@ from paceline.report.layouts import LAYOUTS
 from paceline.report.remarks import remarks
 from paceline.report.render import footnotes
 from paceline.report.small_forms import only_runs
+from paceline.row import Row
 from paceline.series import Series
 from paceline.statuses import counted
 from paceline.store import Store

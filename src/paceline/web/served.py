@@ -15,10 +15,11 @@ from paceline import certificates
 from paceline.errors import UserError, unknown
 from paceline.index_damage import blaming_the_index
 from paceline.letters import printable
-from paceline.metrics import Row, table_rows
+from paceline.metrics import table_rows
 from paceline.report.comparison import HEADINGS, lines, notes, summary, title
 from paceline.report.grids import in_layout
 from paceline.report.layouts import LAYOUTS
+from paceline.row import Row
 from paceline.store import Store
 from paceline.web import asking, comparing, listing, logs, one_run, run_table
 from paceline.web.folders import OpenRun

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from paceline.metrics import Row
 from paceline.report.apart import with_places
 from paceline.report.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns
 from paceline.report.commands import COMMAND_COLUMNS
 from paceline.report.layouts import JOINT, Cells, Grid
+from paceline.row import Row
 from paceline.web.marks import Mark, marks_of
 from paceline.web.words import shown
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from paceline.metrics import Row
 from paceline.report.layouts.grid import JOINT, Cells, Grid
 from paceline.report.layouts.long_rows import long
 from paceline.report.layouts.matrices import by_source, matrix
 from paceline.report.layouts.per_framework import transposed
+from paceline.row import Row
 
 __all__ = ["JOINT", "LAYOUTS", "Cells", "Grid", "by_source", "long", "matrix", "transposed"]
 

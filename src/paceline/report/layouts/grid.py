@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from paceline.metrics import Row
-from paceline.report.columns import NOTHING, number
+from paceline.formatting import NOTHING, number
 from paceline.report.small_forms import only_runs
+from paceline.row import Row
 
 Place = tuple[int, int]  # line and column of a table; line 0 has the headings
 Cells = tuple[Row | None, ...]  # None where there is no such cell

@@ -5,13 +5,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from paceline.metrics import Row
+from paceline.formatting import number
+from paceline.labels import labels, update
 from paceline.naming import grouped
-from paceline.report.apart import labels, update
-from paceline.report.columns import batch, number, part
+from paceline.report.columns import batch, part
 from paceline.report.layouts.grid import Grid, scaling_kinds, speed, sureness
 from paceline.report.remarks import remarks
 from paceline.report.small_forms import only_runs
+from paceline.row import Row
 
 HEADINGS = ("infra", "model", "batch size", "gpus", "accuracy", "epochs", "s/epoch", "samples/s")
 LEGEND = "accuracy: of validation. gpus: 0 is training on processors. (2-90%): 2 devices, on average 90 % busy"

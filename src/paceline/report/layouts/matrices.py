@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import msgspec
 
+from paceline.formatting import NOTHING
+from paceline.labels import labels, where
 from paceline.letters import printable
-from paceline.metrics import Row
 from paceline.naming import grouped
-from paceline.report.apart import labels
-from paceline.report.columns import NOTHING, titled, where
+from paceline.report.columns import titled
 from paceline.report.commands import command_blocks
 from paceline.report.layouts.grid import JOINT, Cells, Grid, speed, sureness
 from paceline.report.remarks import remarks
 from paceline.report.reproducing import command_line
+from paceline.row import Row
 
 SOURCES = ("fake:device", "fake:host", "fake:python")
 MISSING = "N/A"  # as published tables say what crashed

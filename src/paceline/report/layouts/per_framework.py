@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from paceline.metrics import Row
+from paceline.formatting import number
+from paceline.labels import labels, update
 from paceline.naming import grouped
-from paceline.report.apart import labels, update
-from paceline.report.columns import accuracy, batch, number
+from paceline.report.columns import accuracy, batch
 from paceline.report.layouts.grid import Grid, scaling_kinds, speed, sureness
 from paceline.report.remarks import remarks
 from paceline.report.small_forms import only_runs
+from paceline.row import Row
 
 MEASURED: dict[str, Callable[[Row], str]] = {
     "Training time (s)": lambda row: number(row.seconds),
