@@ -1,8 +1,11 @@
 # Two commands matter: `make demo` sets everything up, prints a table and makes a page of it; `make test` runs all tests.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests that do not measure share the cores; those that do, or that use a framework or a browser, run one at a time.
+TOGETHER := -n 2 --dist loadgroup -m "not (real or browser or alone)"
+ONE_AT_A_TIME := -m "real or browser or alone"
 
-.PHONY: demo test check format clean
+.PHONY: demo test test-fast check docs format clean
 
 demo: .venv/installed
 	$(BIN)/paceline run demo
@@ -10,13 +13,23 @@ demo: .venv/installed
 
 test: .venv/dev
 	$(BIN)/paceline install all
-	$(BIN)/pytest
+	$(BIN)/pytest $(TOGETHER)
+	$(BIN)/pytest $(ONE_AT_A_TIME)
+
+test-fast: .venv/dev
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not (real or browser or slow)"
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: .venv/dev
+	$(BIN)/python -m paceline.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
+	$(BIN)/python -m paceline.report.published_page > docs/published-commands.md.new && mv docs/published-commands.md.new docs/published-commands.md
+	$(BIN)/python -m tests.docs.rooms > docs/rooms.svg.new && mv docs/rooms.svg.new docs/rooms.svg
+	$(BIN)/python -m benchmarks.audit --write
 
 format: .venv/dev
 	$(BIN)/ruff format .

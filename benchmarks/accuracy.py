@@ -21,19 +21,20 @@ from rich.console import Console
 from benchmarks.comparison import spread
 from benchmarks.contestants import ROOT, WORKLOAD, Meter, run_ours
 from benchmarks.overhead import show_table
-from paceline import datasets, environments
-from paceline.cost import Cost
-from paceline.errors import UserError
-from paceline.frameworks import find
-from paceline.launchers import commands
-from paceline.machine import this_machine
-from paceline.measuring_lock import alone
-from paceline.plan import Plan, Run, make_job, make_plan
-from paceline.runner import Tools
-from paceline.stats import Estimate, difference
-from paceline.store import Store, new_id
-from paceline.suite import make_suite
-from paceline.workloads import WORKLOADS
+from paceline.analysis.statistics.estimates import Estimate, difference
+from paceline.catalog import datasets
+from paceline.catalog.frameworks import find
+from paceline.catalog.networks.cost import Cost
+from paceline.catalog.workloads import WORKLOADS
+from paceline.environments import virtual_environments
+from paceline.plan.planning import Plan, Run, make_job, make_plan
+from paceline.plan.suite import make_suite
+from paceline.run.launchers import commands
+from paceline.run.session import Tools
+from paceline.store.store import Store, new_id
+from paceline.system.errors import UserError
+from paceline.system.machine.machine import this_machine
+from paceline.system.machine_lock import alone
 
 FRAMEWORK, SCRIPT = "torch", "benchmarks.handwritten.torch_accuracy"
 DATA, INPUT = "cifar10", "level1"
@@ -114,7 +115,7 @@ def stored_accuracy(store: Store, run_id: str) -> float:
 def accuracy_by_hand(run: Run, folder: Path, say: Callable[[str], None]) -> float:
     """The script on the same cores, with the same interpreter and environment variables as Paceline's worker."""
     framework, job = find(run.cell.framework).framework, make_job(run)
-    python = environments.ensure(framework, say).python
+    python = virtual_environments.ensure(framework, say).python
     environment = commands(framework, job, python, Path(new_id()), ROOT)[0].environment
     words = [python, "-m", SCRIPT, *script_arguments(run, folder)]
     try:

@@ -18,10 +18,10 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.determined import Figure, column, figures, how_determined, setting
-from paceline.auditing.published import document_of
-from paceline.auditing.rows import Finding
-from paceline.auditing.rules import examine
-from paceline.published import Benchmark, Record, all_benchmarks
+from paceline.catalog.published import Benchmark, Record, all_benchmarks
+from paceline.studies.audit.published import document_of
+from paceline.studies.audit.rows import Finding
+from paceline.studies.audit.rules.all_rules import examine
 
 PAGE = Path(__file__).parent.parent / "docs" / "published.md"
 HEADING = "## What the audit notices"

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from paceline.formatting import NOTHING, number
-from paceline.stats import Estimate, estimate
+from paceline.analysis.statistics.estimates import Estimate, estimate
+from paceline.system.text.formatting import NOTHING, number
 
 
 @dataclass(frozen=True)

@@ -17,20 +17,21 @@ from typing import Any
 import msgspec
 
 from benchmarks.comparison import Speed
-from paceline import environments, processes
-from paceline.cost import Cost
-from paceline.display import Progress
-from paceline.errors import UserError
-from paceline.events import Block, EventFile
-from paceline.frameworks import find
-from paceline.launchers import commands
-from paceline.outcome import Outcome
-from paceline.plan import Run, make_job
-from paceline.records import RUN_FOLDER
-from paceline.runner import Tools, execute
-from paceline.store import Store, new_id
-from paceline.worker_code import deploy
-from paceline.workloads import WORKLOADS
+from paceline.catalog.frameworks import find
+from paceline.catalog.networks.cost import Cost
+from paceline.catalog.workloads import WORKLOADS
+from paceline.environments import virtual_environments
+from paceline.environments.worker_code import deploy
+from paceline.plan.planning import Run, make_job
+from paceline.run.launchers import commands
+from paceline.run.progress import Progress
+from paceline.run.session import Tools, execute
+from paceline.store.records.events import Block, EventFile
+from paceline.store.records.outcome import Outcome
+from paceline.store.records.runs import RUN_FOLDER
+from paceline.store.store import Store, new_id
+from paceline.system import processes
+from paceline.system.errors import UserError
 from paceline_worker.protocol import JOB_FILE, event_file
 
 
@@ -135,7 +136,7 @@ def run_handwritten(run: Run, yardstick: Yardstick, say: Callable[[str], None]) 
 
 def output_of(run: Run, yardstick: Yardstick, say: Callable[[str], None]) -> bytes:
     framework, mark = find(run.cell.framework).framework, new_id()
-    python = environments.ensure(framework, say).python
+    python = virtual_environments.ensure(framework, say).python
     environment = commands(framework, make_job(run), python, Path(mark), ROOT)[0].environment
     command = [*launcher(python, run), *script_arguments(run, yardstick)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -160,7 +161,7 @@ def turns_of(
 ) -> list[tuple[float, float]]:
     """What a duel prints that is given the jobs of these runs, all of one framework, and then the words."""
     framework, jobs = find(runs[0].cell.framework).framework, [make_job(run) for run in runs]
-    python = environments.ensure(framework, say).python
+    python = virtual_environments.ensure(framework, say).python
     with tempfile.TemporaryDirectory() as scratch:
         folders = [Path(scratch) / str(place) for place in range(len(jobs))]
         for folder, job in zip(folders, jobs, strict=True):

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from paceline.published import Benchmark, Metric, Record
+from paceline.catalog.published import Benchmark, Metric, Record
 
 WITHIN = 0.10  # of a figure, an estimate determines it
 LEAST_NEIGHBOURS = 3  # columns next to it that agree with each other

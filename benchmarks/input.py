@@ -33,17 +33,17 @@ from benchmarks.comparison import (
 )
 from benchmarks.contestants import Meter, run_ours, turns_of
 from benchmarks.overhead import show_table
-from paceline import datasets
-from paceline.errors import UserError
-from paceline.formatting import number
-from paceline.machine import this_machine
-from paceline.measuring_lock import alone
-from paceline.plan import Plan, Run, make_plan
-from paceline.runner import Tools
-from paceline.stats import estimate
-from paceline.store import Store
-from paceline.suite import make_suite
-from paceline.workloads import WORKLOADS
+from paceline.analysis.statistics.estimates import estimate
+from paceline.catalog import datasets
+from paceline.catalog.workloads import WORKLOADS
+from paceline.plan.planning import Plan, Run, make_plan
+from paceline.plan.suite import make_suite
+from paceline.run.session import Tools
+from paceline.store.store import Store
+from paceline.system.errors import UserError
+from paceline.system.machine.machine import this_machine
+from paceline.system.machine_lock import alone
+from paceline.system.text.formatting import number
 from paceline_worker.input.batches import TrainingBatches
 from paceline_worker.input.dataset import Dataset
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.stage import FIRST_DAY, staged
-from paceline.plan import make_plan
-from paceline.store import Store
-from paceline.suite import make_suite
+from paceline.plan.planning import make_plan
+from paceline.plan.suite import make_suite
+from paceline.store.store import Store
 
 RUNS = 5000
 DAY_SECONDS = 86_400.0

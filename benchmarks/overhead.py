@@ -33,14 +33,14 @@ from benchmarks.comparison import (
     with_interval,
 )
 from benchmarks.contestants import WORKLOAD, YARDSTICKS, Meter, run_duel, run_handwritten, run_ours
-from paceline.errors import UserError, unknown
-from paceline.machine import this_machine
-from paceline.measuring_lock import alone
-from paceline.plan import Plan, Run, make_plan
-from paceline.runner import Tools
-from paceline.stats import Estimate, estimate
-from paceline.store import Store
-from paceline.suite import make_suite
+from paceline.analysis.statistics.estimates import Estimate, estimate
+from paceline.plan.planning import Plan, Run, make_plan
+from paceline.plan.suite import make_suite
+from paceline.run.session import Tools
+from paceline.store.store import Store
+from paceline.system.errors import UserError, unknown
+from paceline.system.machine.machine import this_machine
+from paceline.system.machine_lock import alone
 
 WARMUP = 5
 SEED = 1  # of the order in which the two of a pair run

@@ -25,15 +25,15 @@ from typing import TYPE_CHECKING
 from benchmarks.comparison import Target, exit_code, verdict_line, with_interval
 from benchmarks.many_runs import RUNS, many_runs
 from benchmarks.overhead import show_table
-from paceline.errors import UserError
-from paceline.findings import findings
-from paceline.index_file import INDEX_FILE
-from paceline.launchers import held_port
-from paceline.metrics import table_rows
-from paceline.report.columns import tables
-from paceline.report.sentences import sentences
-from paceline.stats import Estimate, estimate
-from paceline.store import Store
+from paceline.analysis.findings import findings
+from paceline.analysis.rows.table_rows import table_rows
+from paceline.analysis.statistics.estimates import Estimate, estimate
+from paceline.report.tables.columns import tables
+from paceline.report.tables.sentences import sentences
+from paceline.run.launchers import held_port
+from paceline.store.index.file import INDEX_FILE
+from paceline.store.store import Store
+from paceline.system.errors import UserError
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -20,14 +20,14 @@ from benchmarks.comparison import Target, exit_code, paired_ratio, spread, verdi
 from benchmarks.contestants import Meter, run_ours
 from benchmarks.input import plan_without_skips
 from benchmarks.overhead import show_table
-from paceline.errors import UserError
-from paceline.formatting import number
-from paceline.machine import this_machine
-from paceline.measuring_lock import alone
-from paceline.plan import Plan, Run
-from paceline.runner import Tools
-from paceline.stats import Estimate
-from paceline.store import Store
+from paceline.analysis.statistics.estimates import Estimate
+from paceline.plan.planning import Plan, Run
+from paceline.run.session import Tools
+from paceline.store.store import Store
+from paceline.system.errors import UserError
+from paceline.system.machine.machine import this_machine
+from paceline.system.machine_lock import alone
+from paceline.system.text.formatting import number
 
 WORKLOAD = "cifar10-resnet50"
 TOGETHER, APART = "replicated", "independent"

@@ -20,22 +20,22 @@ from unittest.mock import patch
 import msgspec
 import numpy as np
 
-from paceline import runner
-from paceline import store as stores
-from paceline.diagnosis import judge
-from paceline.environments import Environment
-from paceline.events import AnyEvent, EventFile
-from paceline.frameworks import find
-from paceline.machine import Machine, this_machine
-from paceline.monitor import PERIOD_SECONDS
-from paceline.outcome import Outcome
-from paceline.plan import Run, make_job
-from paceline.records import OUTCOME_FILE
-from paceline.runner import Tools
-from paceline.samples import FILE, Sample, Usage
-from paceline.store import Store
-from paceline.whole_files import write_json
-from paceline.worker import LOG_FILE, Ending
+from paceline.catalog.frameworks import find
+from paceline.environments.virtual_environments import Environment
+from paceline.plan.planning import Run, make_job
+from paceline.run import session
+from paceline.run.diagnosis import judge
+from paceline.run.monitor import PERIOD_SECONDS
+from paceline.run.session import Tools
+from paceline.run.worker import LOG_FILE, Ending
+from paceline.store import store as stores
+from paceline.store.records.events import AnyEvent, EventFile
+from paceline.store.records.outcome import Outcome
+from paceline.store.records.runs import OUTCOME_FILE
+from paceline.store.records.samples import FILE, Sample, Usage
+from paceline.store.store import Store
+from paceline.system.files.atomic_files import write_json
+from paceline.system.machine.machine import Machine, this_machine
 from paceline_worker import data, loop, protocol
 from paceline_worker.contract import load
 from paceline_worker.frameworks.fake import backend
@@ -143,8 +143,8 @@ class Stage:
         self.clock.pace = abs(self.chance.gauss(1.0, unrest))
         self.memory.set(max(job.shares))
         tools = Tools(store, self.machine, Nobody())
-        with runner.run_folder(run, self.environment, tools) as (folder, record):
-            with runner.prepared(job, self.environment, record, tools):
+        with session.run_folder(run, self.environment, tools) as (folder, record):
+            with session.prepared(job, self.environment, record, tools):
                 outcome = self._train(replace(job, dataset=str(self.images)), folder)
             write_json(folder / OUTCOME_FILE, outcome)
 
@@ -214,7 +214,7 @@ def staged(images: Path) -> Iterator[Stage]:
     clock, memory = Clock(chance), MadeMemory(chance)
     make_images(images)
     in_place_of: list[tuple[Any, str, Any]] = [
-        *((module, "time", clock) for module in (loop, protocol, backend, runner, stores)),
+        *((module, "time", clock) for module in (loop, protocol, backend, session, stores)),
         (loop, "memory", memory),
         (loop, "Brake", NoBrake),
         (loop, "initial_weights", lambda graph, seed: {}),

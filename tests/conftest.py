@@ -12,8 +12,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from paceline import datasets, measuring_lock
-from tests.command_line import CommandLine
+from paceline.catalog import datasets
+from paceline.system import machine_lock
+from tests.factories.command_line import CommandLine
 
 hypothesis.settings.register_profile("shared machine", deadline=None)  # a slow moment is no failure
 hypothesis.settings.load_profile("shared machine")
@@ -24,9 +25,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture(scope="session", autouse=True)
 def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tests neither wait for a measurement of this machine nor refuse one; they check behaviour, not speed."""
-    os.environ[measuring_lock.VARIABLE] = str(tmp_path_factory.mktemp("lock") / measuring_lock.NAME)
+    os.environ[machine_lock.VARIABLE] = str(tmp_path_factory.mktemp("lock") / machine_lock.NAME)
     yield
-    del os.environ[measuring_lock.VARIABLE]
+    del os.environ[machine_lock.VARIABLE]
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ from benchmarks.mutants.mutation import Change, Mutant
 from benchmarks.mutants.native import BY_CHANNEL
 from benchmarks.mutants.networks import Setting, settings
 from benchmarks.mutants.stage import Asked, Seen, asked_of, contestant, show, told
-from paceline import dropout
-from paceline.comparing import finding, findings_of
-from paceline.verdict import Finding
+from paceline.store.records.verdict import Finding
+from paceline.studies.equivalence import dropout
+from paceline.studies.equivalence.quantities import finding, findings_of
 
 # How many mutants of a network: JAX and TensorFlow compile anew for each that changes the network, JAX for 6 to 30 s.
 FRAMEWORKS = {"torch": 60, "mxnet": 40, "tensorflow": 14, "jax": 9}

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from tests.every_layer import every_layer
+from tests.factories.every_layer import every_layer
 
-from paceline.networks import cifar_resnet
-from paceline.networks.blocks import Layers, around, same_padding
-from paceline.workloads import known_workload
-from paceline.workloads.definition import Workload
+from paceline.catalog.networks import cifar_resnet
+from paceline.catalog.networks.blocks import Layers, around, same_padding
+from paceline.catalog.workloads import known_workload
+from paceline.catalog.workloads.definition import Workload
 from paceline_worker.graph import (
     AveragePool,
     BatchNorm,

@@ -10,7 +10,7 @@ from benchmarks.mutants.mutation import (
 )
 from benchmarks.mutants.networks import Setting
 from benchmarks.mutants.surgery import readers
-from paceline.networks.blocks import same_padding
+from paceline.catalog.networks.blocks import same_padding
 from paceline_worker.graph import (
     Add,
     AveragePool,

@@ -18,16 +18,16 @@ import numpy as np
 from benchmarks.mutants.judging import reference
 from benchmarks.mutants.mutation import Change
 from benchmarks.mutants.networks import Setting
-from paceline import environments
-from paceline.devices import parse_devices
-from paceline.frameworks import Framework, find
-from paceline.launchers import Command, Launch, direct, held_port
-from paceline.machine import this_machine
-from paceline.probing import Arrays, joined
-from paceline.questions import Question
-from paceline.verify import DECAY_FACTOR, gently, verification_job
-from paceline.worker_code import deploy
-from paceline.worker_environment import worker_environment
+from paceline.catalog.frameworks import Framework, find
+from paceline.environments import virtual_environments
+from paceline.environments.worker_code import deploy
+from paceline.environments.worker_environment import worker_environment
+from paceline.plan.devices import parse_devices
+from paceline.run.launchers import Command, Launch, direct, held_port
+from paceline.studies.equivalence.probing import Arrays, joined
+from paceline.studies.equivalence.questions import Question
+from paceline.studies.equivalence.verify import DECAY_FACTOR, gently, verification_job
+from paceline.system.machine.machine import this_machine
 from paceline_worker.protocol import JOB_FILE, Job
 
 ROOT = Path(__file__).parents[2]
@@ -114,7 +114,7 @@ def _starts(framework: Framework, folder: Path, ranks: int, port: int) -> list[C
     variables = worker_environment(framework, deploy(framework.name), 1)
     path = f"{variables['PYTHONPATH']}{os.pathsep}{ROOT}"
     own = {"XLA_FLAGS": QUICKLY, "PYTHONPATH": path, "GLOO_SOCKET_IFNAME": "lo"}
-    python = environments.ensure(framework, print).python
+    python = virtual_environments.ensure(framework, print).python
     return direct(Launch(python, folder, ranks, {**variables, **own}, port))
 
 

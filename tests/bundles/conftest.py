@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.store import Store
+from paceline.store.store import Store
 from tests.bundles.made import made_stores
 
 

@@ -13,29 +13,29 @@ from typing import Any
 import msgspec
 import pytest
 
-from paceline import certificates
+from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles.archive import add
 from paceline.bundles.checking import moment
 from paceline.bundles.manifest import MANIFEST_FILE
 from paceline.bundles.reading import import_bundle
 from paceline.bundles.selecting import Choice
 from paceline.bundles.writing import export_bundle
-from paceline.cell import Cell
-from paceline.errors import UserError
-from paceline.events import AnyEvent
-from paceline.machine import Machine
-from paceline.metrics import table_rows
-from paceline.outcome import Outcome
-from paceline.plan import Run, make_job
-from paceline.records import RunRecord
-from paceline.report.render import text
-from paceline.store import Store
-from paceline.verdict import Verdict
-from paceline.worker import LOG_FILE
+from paceline.plan.cell import Cell
+from paceline.plan.planning import Run, make_job
+from paceline.report.tables.render import text
+from paceline.run.worker import LOG_FILE
+from paceline.store import certificates
+from paceline.store.records.events import AnyEvent
+from paceline.store.records.outcome import Outcome
+from paceline.store.records.runs import RunRecord
+from paceline.store.records.verdict import Verdict
+from paceline.store.store import Store
+from paceline.system.errors import UserError
+from paceline.system.machine.machine import Machine
 from paceline_worker.protocol import event_file
-from tests.made_events import block, entered, failed, finished, write
-from tests.made_machines import machine
-from tests.made_runs import CELL, FAILED, OK, cell, record, save_plan
+from tests.factories.events import block, entered, failed, finished, write
+from tests.factories.machines import machine
+from tests.factories.runs import CELL, FAILED, OK, cell, record, save_plan
 
 Files = dict[str, bytes]
 ALL = Choice(everything=True)

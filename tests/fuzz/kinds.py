@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.suite import FIELDS, known_suites
+from paceline.plan.suite import FIELDS, known_suites
 from tests.bundles.made import FIRST, pack, read, with_true_list
 from tests.fuzz import nasty
 from tests.fuzz.children import Input

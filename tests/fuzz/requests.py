@@ -13,9 +13,9 @@ from urllib.parse import quote
 import psutil
 
 from tests.bundles.made import FIRST
+from tests.factories.server import Served, serving
 from tests.fuzz import nasty
 from tests.fuzz.children import MOST_BYTES, tree
-from tests.served import Served, serving
 
 PATHS = ("/", "/results", "/runs", f"/runs/{FIRST}", f"/runs/{FIRST}/log", "/compare", "/plans/x", "/static/style.css")
 NAMES = (

@@ -26,8 +26,8 @@ from paceline.bundles.manifest import (
     decode_versioned,
     most_bytes,
 )
-from paceline.formats import BUNDLE
-from paceline.letters import printable
+from paceline.system.formats import BUNDLE
+from paceline.system.text.safe_text import printable
 
 CHUNK_BYTES = 2**20
 MOMENT = (1980, 1, 1, 0, 0, 0)  # the same for all: equal content makes equal bytes

@@ -13,23 +13,23 @@ from typing import Any
 
 import msgspec
 
+from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles.manifest import BundleError, decode, decode_versioned
 from paceline.bundles.measurements import EventCheck, check_samples
-from paceline.cell import Cell
-from paceline.devices import DeviceSet, parse_devices
-from paceline.errors import UserError
-from paceline.formats import JOB, PLAN, RUN_RECORD
-from paceline.metrics import table_rows
-from paceline.outcome import INTERNAL_ERROR, Outcome
-from paceline.plain_files import read_plain
-from paceline.records import OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord
-from paceline.report.render import text
-from paceline.samples import FILE as MONITOR_FILE
-from paceline.store import Store
-from paceline.timing.process import REPORT_FILE
-from paceline.timing.usage import FILE as USAGE_FILE
-from paceline.timing.usage import CommandUsage, Report
-from paceline.verdict import Verdict
+from paceline.plan.cell import Cell
+from paceline.plan.devices import DeviceSet, parse_devices
+from paceline.report.tables.render import text
+from paceline.run.external.process import REPORT_FILE
+from paceline.store.index.command_usage import FILE as USAGE_FILE
+from paceline.store.index.command_usage import CommandUsage, Report
+from paceline.store.records.outcome import INTERNAL_ERROR, Outcome
+from paceline.store.records.runs import OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord
+from paceline.store.records.samples import FILE as MONITOR_FILE
+from paceline.store.records.verdict import Verdict
+from paceline.store.store import Store
+from paceline.system.errors import UserError
+from paceline.system.files.regular_files import read_plain
+from paceline.system.formats import JOB, PLAN, RUN_RECORD
 from paceline_worker.protocol import JOB_FILE
 
 KEY = re.compile(r"[\w-]{1,80}", re.ASCII)

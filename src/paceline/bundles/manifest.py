@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from paceline.errors import UserError
-from paceline.formats import BUNDLE, VERSIONS, NewerError, Versioned, check_version
+from paceline.system.errors import UserError
+from paceline.system.formats import BUNDLE, VERSIONS, NewerError, Versioned, check_version
 
 MANIFEST_FILE = "manifest.json"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from paceline.bundles.manifest import BundleError
-from paceline.cell import Cell
-from paceline.events import MOST_RUBBISH, AnyEvent, Block, EventFile, event_paths
-from paceline.samples import FILE as MONITOR_FILE
-from paceline.samples import Sample, stream_samples
+from paceline.plan.cell import Cell
+from paceline.store.records.events import MOST_RUBBISH, AnyEvent, Block, EventFile, event_paths
+from paceline.store.records.samples import FILE as MONITOR_FILE
+from paceline.store.records.samples import Sample, stream_samples
 
 # Of one run: all of it is in memory when it is indexed, and a short line may become large there.
 MOST_EVENTS = 250_000  # of all ranks: 16 of them have so many in 1,200 epochs

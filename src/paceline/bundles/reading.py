@@ -16,7 +16,6 @@ from pathlib import Path
 
 import msgspec
 
-from paceline import certificates
 from paceline.bundles.archive import unpack
 from paceline.bundles.checking import (
     check_agreement,
@@ -28,15 +27,16 @@ from paceline.bundles.checking import (
 )
 from paceline.bundles.manifest import BundleError, digest
 from paceline.bundles.selecting import certificate_name, subject
-from paceline.errors import UserError
-from paceline.imported import IMPORT_FOLDER, ImportRecord
-from paceline.indexing import insert_plan, insert_run
-from paceline.letters import one_line
-from paceline.machine import Machine, this_machine
-from paceline.plain_files import is_own_folder, is_plain, open_plain
-from paceline.records import PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord, cell_id
-from paceline.store import Store, new_id
-from paceline.verdict import Verdict
+from paceline.store import certificates
+from paceline.store.imported import IMPORT_FOLDER, ImportRecord
+from paceline.store.index.rows import insert_plan, insert_run
+from paceline.store.records.runs import PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord, cell_id
+from paceline.store.records.verdict import Verdict
+from paceline.store.store import Store, new_id
+from paceline.system.errors import UserError
+from paceline.system.files.regular_files import is_own_folder, is_plain, open_plain
+from paceline.system.machine.machine import Machine, this_machine
+from paceline.system.text.safe_text import one_line
 
 SCRATCH = "importing-"
 LOCK_FILE = "lock"

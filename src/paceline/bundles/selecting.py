@@ -10,16 +10,16 @@ from pathlib import Path
 
 import msgspec
 
-from paceline import certificates
+from paceline.analysis.rows.selection import shown_plan
 from paceline.bundles.checking import concerns
-from paceline.errors import UserError
-from paceline.keys import short_key, without_defaults
-from paceline.letters import quoted
-from paceline.measured import shown_plan
-from paceline.plain_files import read_plain
-from paceline.records import OUTCOME_FILE, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord
-from paceline.store import Store
-from paceline.verdict import Verdict
+from paceline.store import certificates
+from paceline.store.records.runs import OUTCOME_FILE, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord
+from paceline.store.records.verdict import Verdict
+from paceline.store.store import Store
+from paceline.system.errors import UserError
+from paceline.system.files.regular_files import read_plain
+from paceline.system.keys import short_key, without_defaults
+from paceline.system.text.safe_text import quoted
 
 RUNS_OF_PLAN = "SELECT DISTINCT run_id FROM plan_result WHERE plan_id = ? AND run_id IS NOT NULL ORDER BY run_id"
 # For each run the last plan that has it; or that wants such a run, if another has taken its place in all of them.

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from paceline import certificates
 from paceline.bundles import archive
 from paceline.bundles.checking import check_agreement, check_plan, check_run, refusing_unfit
 from paceline.bundles.manifest import (
@@ -27,14 +26,15 @@ from paceline.bundles.manifest import (
     most_bytes,
 )
 from paceline.bundles.selecting import Choice, Selection, proofs, select
-from paceline.errors import UserError
-from paceline.machine import Machine
-from paceline.plain_files import is_own_folder, is_plain, read_plain
-from paceline.records import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord
-from paceline.secrecy import doubtful_names
-from paceline.store import Store
-from paceline.variables import harmless, may_be_secret
-from paceline.whole_files import check_place, replacing
+from paceline.store import certificates
+from paceline.store.records.runs import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord
+from paceline.store.shown_variables import harmless, may_be_secret
+from paceline.store.store import Store
+from paceline.system.errors import UserError
+from paceline.system.files.atomic_files import check_place, replacing
+from paceline.system.files.regular_files import is_own_folder, is_plain, read_plain
+from paceline.system.machine.machine import Machine
+from paceline.system.text.secret_names import doubtful_names
 
 
 @dataclass(frozen=True)

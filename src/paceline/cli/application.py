@@ -11,9 +11,9 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter, Token
 
-from paceline.errors import UserError
-from paceline.home import default_store
-from paceline.letters import message
+from paceline.system.errors import UserError
+from paceline.system.paths import default_store
+from paceline.system.text.safe_text import message
 
 app = App(
     name="paceline",
@@ -95,8 +95,8 @@ def _carry_out() -> int | None:
     except (UserError, CycloptsError, OSError):
         raise
     except Exception:
-        from paceline.index_damage import blaming_the_index
-        from paceline.store import Store
+        from paceline.store.index_damage import blaming_the_index
+        from paceline.store.store import Store
 
         _, bound, _ = app.parse_args(sys.argv[1:], exit_on_error=False, print_error=False)
         with blaming_the_index(Store(bound.arguments.get("store") or default_store())):

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from paceline.cli.application import EXIT_FAILED_CELLS, MachineFlag, StoreFlag, WaitFlag, app
-from paceline.home import default_store
+from paceline.system.paths import default_store
 
 
 @app.command
@@ -36,10 +36,10 @@ def export(
     everything
         All plans and runs of the store.
     """
+    from paceline.bundles.messages import written
     from paceline.bundles.selecting import Choice
-    from paceline.bundles.telling import written
     from paceline.bundles.writing import export_bundle
-    from paceline.store import Store
+    from paceline.store.store import Store
 
     choice = Choice(runs, suite, plan, everything)
     print(written(export_bundle(Store(store or default_store()), choice, output), output))
@@ -54,9 +54,9 @@ def import_(bundle: Path, *, store: StoreFlag = None) -> None:
     bundle
         The file.
     """
+    from paceline.bundles.messages import taken
     from paceline.bundles.reading import import_bundle
-    from paceline.bundles.telling import taken
-    from paceline.store import Store
+    from paceline.store.store import Store
 
     print(taken(import_bundle(bundle, Store(store or default_store())), bundle))
 
@@ -83,10 +83,10 @@ def replay(  # noqa: PLR0913 - each is a flag
     trust
         Also run what came from elsewhere: a command, or a job that is not the one that its cell makes here.
     """
-    from paceline.identity import name_machine
-    from paceline.replaying import replay as run_again
-    from paceline.report.replays import FORMATS
-    from paceline.store import Store
+    from paceline.report.studies.replays import FORMATS
+    from paceline.store.store import Store
+    from paceline.studies.replay.replay import replay as run_again
+    from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)
     found = run_again(run, repeats, Store(store or default_store()), trust=trust, wait=wait)

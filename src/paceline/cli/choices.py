@@ -7,8 +7,8 @@ from typing import Any
 
 from cyclopts import Parameter
 
-from paceline.errors import UserError
-from paceline.letters import QUOTED, quoted, shortened
+from paceline.system.errors import UserError
+from paceline.system.text.safe_text import QUOTED, quoted, shortened
 
 
 @Parameter(name="*")
@@ -75,7 +75,7 @@ class Choices:
 
     def settings(self) -> dict[str, Any]:
         """Those that were given, as a suite file would have them."""
-        from paceline.suite import FIELDS, LISTS
+        from paceline.plan.suite import FIELDS, LISTS
 
         given = {key: value for key, value in vars(self).items() if value is not None and value is not False}
         ways = [key for key in ("devices", "gpus", "scale") if key in given]
@@ -92,7 +92,7 @@ class Choices:
 
 
 def _cards(text: str) -> str:
-    from paceline.text_words import NO_GPUS
+    from paceline.system.text.synonyms import NO_GPUS
 
     numbers = [number.strip() for number in text.split(",")]
     if not all(number.isdecimal() for number in numbers):
@@ -101,8 +101,8 @@ def _cards(text: str) -> str:
 
 
 def _growing_sets(text: str) -> str:
-    from paceline.machine import this_machine
-    from paceline.text_words import NO_GPUS
+    from paceline.system.machine.machine import this_machine
+    from paceline.system.text.synonyms import NO_GPUS
 
     counts = text.split(",")
     if not all(count.isdecimal() and int(count) > 0 for count in counts):

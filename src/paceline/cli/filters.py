@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cyclopts import Parameter
 
-from paceline.bounds import check_flag
+from paceline.system.limits import check_flag
 
 
 @Parameter(name="*")

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.cli.choices import Choices
-from paceline.home import default_store
+from paceline.system.paths import default_store
 
 
 @app.command
@@ -21,8 +21,8 @@ def plan(*what: str, choices: Choices = Choices(), machine_name: MachineFlag = N
     what
         Workloads, or one suite: its name or its file.
     """
-    from paceline.commands import show_plan
-    from paceline.identity import name_machine
+    from paceline.cli.commands import show_plan
+    from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)
     show_plan(what, choices.settings(), store or default_store())
@@ -49,8 +49,8 @@ def run(
     retry_failed
         Measure again what failed.
     """
-    from paceline.commands import run_suite
-    from paceline.identity import name_machine
+    from paceline.cli.commands import run_suite
+    from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)
     done = "none" if again else "ok" if retry_failed else "all"
@@ -76,9 +76,9 @@ def explain(
     rounds
         How often everything is measured; more rounds, narrower intervals.
     """
-    from paceline.explain import explain_cell
-    from paceline.identity import name_machine
-    from paceline.report.explanation import FORMATS
+    from paceline.report.studies.explanation import FORMATS
+    from paceline.studies.scaling.explain import explain_cell
+    from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)
     explained = explain_cell(what, choices.settings(), rounds, store or default_store(), wait=wait)
@@ -127,9 +127,9 @@ def time(  # noqa: PLR0913 - each is a flag
     echo
         Show the output of the commands as it comes.
     """
-    from paceline.commands import time_commands
-    from paceline.identity import name_machine
-    from paceline.timing.measuring import Wishes
+    from paceline.cli.commands import time_commands
+    from paceline.run.external.measuring import Wishes
+    from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)
     flags = {"names": name, "devices": devices, "metrics": metric, "presets": preset}

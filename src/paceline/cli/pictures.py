@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from paceline.cli.application import StoreFlag, app
 from paceline.cli.filters import Filters
-from paceline.home import default_store
+from paceline.system.paths import default_store
 
 
 @app.command
@@ -35,7 +35,7 @@ def chart(
     theme
         Dark ink on white, or light ink on dark.
     """
-    from paceline.charts.files import Wish, draw
+    from paceline.report.charts.files import Wish, draw
 
     wish = Wish(kind, output or Path(f"{kind}.svg"), table, theme)
     print(draw(wish, store or default_store(), filters.cells(), filters.target))

@@ -22,7 +22,7 @@ def install(*frameworks: str, python: Path | None = None) -> None:
     python
         An interpreter that can import the framework: use it as it is instead of making an environment.
     """
-    from paceline.commands import install_frameworks
+    from paceline.cli.commands import install_frameworks
 
     install_frameworks(frameworks, python)
 
@@ -36,7 +36,7 @@ def uninstall(*frameworks: str) -> None:
     frameworks
         Such as torch jax; all stands for every one.
     """
-    from paceline.commands import uninstall_frameworks
+    from paceline.cli.commands import uninstall_frameworks
 
     uninstall_frameworks(frameworks)
 
@@ -50,7 +50,7 @@ def list_(what: Literal["frameworks", "workloads", "networks", "published"] = "f
     name
         Of a published benchmark, such as neon-vs-mxnet: its rows, with the commands that measure them here.
     """
-    from paceline import listings
+    from paceline.report import listings
 
     listings.show(what, name)
 
@@ -62,7 +62,7 @@ FromFlag = Annotated[Path | None, Parameter("--from", help="An archive or a fold
 @data.command(name="get")
 def get_data(name: str, *, given: FromFlag = None) -> None:
     """Fetch a data set such as cifar10, check it and prepare it; one that is there is checked."""
-    from paceline import datasets
+    from paceline.catalog import datasets
 
     got = datasets.get(name, lambda line: print(line, file=sys.stderr), given)
     print(f"{name}: {got.counts['train']:,} training and {got.counts['test']:,} test images in {got.folder}")
@@ -71,6 +71,6 @@ def get_data(name: str, *, given: FromFlag = None) -> None:
 @data.command(name="list")
 def list_data() -> None:
     """List the data sets of this machine."""
-    from paceline.datasets import listing
+    from paceline.catalog.datasets import listing
 
     listing.show()

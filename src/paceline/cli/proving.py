@@ -6,7 +6,7 @@ import sys
 from typing import Literal
 
 from paceline.cli.application import EXIT_FAILED_CELLS, MachineFlag, StoreFlag, WaitFlag, app
-from paceline.home import default_store
+from paceline.system.paths import default_store
 
 
 @app.command
@@ -45,11 +45,11 @@ def verify(  # noqa: PLR0913 - each is a flag
     batch_size
         Images of a step on all devices together; default: 16, or 4 for large networks, or what the shares need.
     """
-    from paceline.bounds import check_flag
-    from paceline.commands import show_verdicts, verify_frameworks
-    from paceline.identity import name_machine
-    from paceline.measuring_lock import alone
-    from paceline.questions import Matrix
+    from paceline.cli.commands import show_verdicts, verify_frameworks
+    from paceline.studies.equivalence.questions import Matrix
+    from paceline.system.limits import check_flag
+    from paceline.system.machine.identity import name_machine
+    from paceline.system.machine_lock import alone
 
     name_machine(machine_name)
     check_flag("--batch-size", batch_size)
@@ -82,8 +82,8 @@ def audit(
     what
         A Markdown or CSV file, the folder of a store, or published: the figures that Paceline brings along.
     """
-    from paceline.auditing import audit as examine
-    from paceline.report.audits import FORMATS
+    from paceline.report.studies.audits import FORMATS
+    from paceline.studies.audit import audit as examine
 
     found = examine(what)
     sys.stdout.write(FORMATS[format](found))

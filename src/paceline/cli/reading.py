@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from paceline.cli.application import EXIT_NO_VERDICT, EXIT_REGRESSION, StoreFlag, app
 from paceline.cli.filters import Filters
-from paceline.home import default_store
+from paceline.system.paths import default_store
 
 
 @app.command
@@ -29,7 +29,7 @@ def show(
         Shape of the table; default: the suite's. rows: a row for each cell; sources: data sources joined by /;
         matrix: frameworks by device sets; long: with machines as numbers; transposed: a table for each framework.
     """
-    from paceline.commands import Shape, show_table
+    from paceline.cli.commands import Shape, show_table
 
     shape = Shape(layout, published=beside == "published")
     show_table(store or default_store(), filters.cells(), format, filters.target, shape)
@@ -64,10 +64,10 @@ def compare(  # noqa: PLR0913 - each is a flag
     require_verdict
         End with exit code 4 if of any compared cell one cannot tell; a regression is exit code 3 all the same.
     """
-    from paceline.bounds import check_flag
-    from paceline.comparison import compare as compare_sides
-    from paceline.report.comparison import FORMATS
-    from paceline.sides import choose
+    from paceline.analysis.comparison.comparison import compare as compare_sides
+    from paceline.analysis.comparison.selections import choose
+    from paceline.report.studies.comparison import FORMATS
+    from paceline.system.limits import check_flag
 
     check_flag("--threshold", threshold)
     folder = store or default_store()
@@ -88,7 +88,7 @@ def log(run: str, *, store: StoreFlag = None) -> None:
     run
         Its id, or how it begins or ends.
     """
-    from paceline.commands import print_log
+    from paceline.cli.commands import print_log
 
     print_log(store or default_store(), run)
 
@@ -96,8 +96,8 @@ def log(run: str, *, store: StoreFlag = None) -> None:
 @app.command
 def index(*, store: StoreFlag = None) -> None:
     """Make the index anew from the run folders."""
-    from paceline.left_out import say_left_out
-    from paceline.store import Store
+    from paceline.store.left_out import say_left_out
+    from paceline.store.store import Store
 
     folder = store or default_store()
     print(f"{Store(folder).rebuild()} runs in {folder}")

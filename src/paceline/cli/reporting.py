@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from paceline.cli.application import StoreFlag, app
 from paceline.cli.filters import Filters
-from paceline.home import default_store
+from paceline.system.paths import default_store
 
 
 @app.command
@@ -26,6 +26,6 @@ def report(
     output
         The file to write.
     """
-    from paceline.web.report_file import write_report
+    from paceline.report.page.report_file import write_report
 
     print(write_report(store or default_store(), filters.cells(), filters.target, output))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.cli.application import StoreFlag, app
-from paceline.home import default_store
+from paceline.system.paths import default_store
 
 
 @app.command
@@ -17,7 +17,7 @@ def serve(*, port: int = 8640, host: str = "127.0.0.1", store: StoreFlag = None)
     host
         An address of this machine; any but the loopback wants a token, which is printed or taken from $PACELINE_TOKEN.
     """
-    from paceline.web.server import serve as serve_store
+    from paceline.report.server.server import serve as serve_store
 
     try:
         serve_store(store or default_store(), host, port, lambda line: print(line, flush=True))

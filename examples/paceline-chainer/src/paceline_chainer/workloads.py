@@ -1,6 +1,6 @@
 """A network small enough for a first try, and how it is trained."""
 
-from paceline.workloads.definition import Workload
+from paceline.catalog.workloads.definition import Workload
 from paceline_worker.graph import BatchNorm, Conv, Dense, GlobalPool, Graph, Input, MaxPool, Relu
 from paceline_worker.protocol import Recipe
 

@@ -1,0 +1,101 @@
+"""What is not the same beside what is compared: of two runs, or of two sets of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from paceline.analysis.comparison.recorded_facts import KINDS, Kind
+from paceline.store.index.setups import Setup
+from paceline.store.shown_variables import HIDDEN
+from paceline.system.text.safe_text import printable, shortened
+
+MOST_ITEMS = 5  # that differ are named, such as packages; more of them are counted
+MOST_LINES = 5  # of one kind; likewise
+MOST_NAMES = 4  # of frameworks
+MOST_LETTERS = 300  # of a value
+NOTHING_ELSE = (
+    "nothing else that is recorded differs: machine, kernel, driver, cores, versions, packages, variables, data, "
+    "settings and code are the same"
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The runs of a cell on both sides, those that are alike once."""
+
+    name: str  # of the framework
+    old: Sequence[Setup]
+    new: Sequence[Setup]
+
+
+def differences(pairs: Sequence[Pair], *, whole: bool = False) -> Iterator[str]:
+    """A line for each, which says of which framework it is, and of how many cells if it is not of all.
+
+    Long lists are cut for people, but not if the whole is wanted.
+    """
+    told = [_by_the_same_rule(pair) for pair in pairs if pair.old and pair.new]
+    found: dict[str, dict[str, list[Pair]]] = defaultdict(lambda: defaultdict(list))
+    for pair in told:
+        for name, change in _changes(pair, whole).items():
+            found[name][change].append(pair)
+    for name, kind in KINDS.items():
+        lines = [_line(name, kind, change, having, told) for change, having in found[name].items()]
+        yield from lines if whole else lines[:MOST_LINES]
+        if len(lines) > MOST_LINES and not whole:
+            yield f"{name}: {len(lines) - MOST_LINES} more differences"
+
+
+def _by_the_same_rule(pair: Pair) -> Pair:
+    """Beside a record from before machines had identities, all of them are known by their host names."""
+    if all(setup.machine.identity for setup in (*pair.old, *pair.new)):
+        return pair
+    return Pair(pair.name, *([_without_identity(setup) for setup in side] for side in (pair.old, pair.new)))
+
+
+def _without_identity(setup: Setup) -> Setup:
+    return msgspec.structs.replace(setup, machine=msgspec.structs.replace(setup.machine, identity=""))
+
+
+def _changes(pair: Pair, whole: bool) -> dict[str, str]:
+    """By kind, in words."""
+    every = {name: _change(kind, pair, whole) for name, kind in KINDS.items()}
+    changed = {name: change for name, change in every.items() if change}
+    return {
+        name: change
+        for name, change in changed.items()
+        if not changed.keys() & set(KINDS[name].follows) and KINDS[name].only_with in ("", *changed)
+    }
+
+
+def _change(kind: Kind, pair: Pair, whole: bool) -> str:
+    """Item by item; empty if there is none."""
+    old, new = ([kind.items(setup) for setup in side] for side in (pair.old, pair.new))
+    said = []
+    for item in sorted({item for items in (*old, *new) for item in items}):
+        before, after = ({items.get(item, kind.missing) for items in side} for side in (old, new))
+        if before != after:
+            shown = [_shown(kind, item, values) for values in (before, after)]
+            said.append(" ".join(filter(None, (item, " → ".join(shown)))))
+    if len(said) > MOST_ITEMS and not whole:
+        said[MOST_ITEMS:] = [f"{len(said) - MOST_ITEMS} more"]
+    return printable(", ".join(said))
+
+
+def _shown(kind: Kind, item: str, values: set[str]) -> str:
+    told = kind.harmless
+    kept = sorted({each if each == kind.missing or not told or told(item, each) else HIDDEN for each in values})
+    more = [f"{len(kept) - MOST_ITEMS} more"] if len(kept) > MOST_ITEMS else []
+    return ", ".join([*(shortened(value, MOST_LETTERS) for value in kept[:MOST_ITEMS]), *more])
+
+
+def _line(name: str, kind: Kind, change: str, having: Sequence[Pair], told: Sequence[Pair]) -> str:
+    names = [] if kind.everywhere else sorted({pair.name for pair in having} - {""})
+    among = [pair for pair in told if pair.name in names or not names]
+    more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+    whose = ", ".join(names[:MOST_NAMES] + more)
+    part = f" ({len(having)} of {len(among)} cells)" if len(having) < len(among) else ""
+    return f"{' '.join(filter(None, (whose, name)))}: {change}{part}"

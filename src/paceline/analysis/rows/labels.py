@@ -1,0 +1,60 @@
+"""How a row is called where it stands: its devices, and what sets it apart from the others of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+from paceline.analysis.rows.row import Row
+from paceline.plan.cell_names import distinctions, length_in_words
+
+Settings = Mapping[str, Callable[[Row], str]]
+DEVICES = "devices"
+OF_SETS = ("slow", "batch", "learning rate", "seed", "machine")  # that all frameworks may share on one device set
+
+
+def where(row: Row) -> str:
+    """The devices, and what is special about their use."""
+    unlike = ":".join(map(str, row.shares)) if len(set(row.shares)) > 1 else ""
+    special = ("wrapped" if row.wrapped else "", "simulated" if row.slow else "")
+    return " ".join(filter(None, (row.devices, unlike, *special)))
+
+
+def update(row: Row) -> str:
+    return f"{row.update} on {row.parameter_device}" if row.parameter_device else row.update
+
+
+SETTINGS: Settings = {
+    "workload": lambda row: row.workload,
+    "framework": lambda row: row.framework,
+    DEVICES: where,
+    "slow": lambda row: f"slow {':'.join(f'{times:g}' for times in row.slow)}" if row.slow else "",
+    "batch": lambda row: f"batch {row.batch_size}",
+    "scaling": lambda row: f"{row.scaling_kind} scaling",
+    "learning rate": lambda row: f"lr={row.learning_rate:g}",
+    "length": lambda row: length_in_words(row.steps, row.whole_epochs),
+    "update": update,
+    "data": lambda row: row.data,
+    "input": lambda row: row.input,
+    "precision": lambda row: row.precision,
+    "warm-up": lambda row: f"warm-up {row.warmup}",
+    "evaluation": lambda row: f"evaluated {row.evaluate}",
+    "cores": lambda row: f"cores {row.cores_per_device}",
+    "seed": lambda row: f"seed {row.seed}",
+    "quick": lambda row: "quick" if row.quick else "",
+    "version": lambda row: row.framework_version or "",
+    "machine": lambda row: f"machine {row.machine}" if row.machine else "",
+}
+
+
+def labels(rows: Sequence[Row], place: Callable[[Row], Hashable], settings: Settings = SETTINGS) -> list[str]:
+    """For each row what is peculiar to it among those of the same place."""
+    return distinctions(rows, place, settings)
+
+
+def placed(rows: Iterable[Row], *, frameworks: bool = True) -> Callable[[Row], str]:
+    """The devices of each row, with what sets it apart from others of its framework there; or of all frameworks."""
+    kept = list(rows)
+    settings = SETTINGS if frameworks else {name: SETTINGS[name] for name in OF_SETS}
+    found = labels(kept, lambda row: (row.framework, where(row)), settings)
+    names = {id(row): f"{where(row)} {label}".strip() for row, label in zip(kept, found, strict=True)}
+    return lambda row: names.get(id(row)) or where(row)

@@ -1,0 +1,103 @@
+"""One row of a table: a cell and all that its runs came to."""
+
+from __future__ import annotations
+
+import msgspec
+
+from paceline.analysis.rows.command_rows import CommandRow
+from paceline.analysis.statistics.estimates import Estimate, confidence_of
+from paceline.store.resources import Noise, Range
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell with all that was measured. Its fields are the columns of the JSON and CSV forms."""
+
+    workload: str
+    framework: str
+    framework_version: str | None
+    machine: str | None  # its id
+    machine_description: str | None
+    quick: bool  # scaled down for a small machine
+    devices: str
+    device_count: int
+    cards: tuple[str, ...] = ()  # what each of its GPUs is; empty for processors
+    update: str
+    parameter_device: str  # where a parameter server keeps its copy; empty where there is none
+    data: str
+    input: str  # what is done to real images
+    precision: str
+    batch_size: int
+    shares: tuple[int, ...]  # of the batch, on each device
+    slow: tuple[float, ...]  # how much longer each device was made to take; empty if none was
+    wrapped: bool  # one device in what several devices need
+    learning_rate: float
+    steps: int
+    warmup: int
+    evaluate: str  # when, on all test images
+    epochs: float | None  # the steps as passes over the data set
+    whole_epochs: int | None = None  # the `--epochs` that make just these steps; None if no whole number does
+    seed: int  # of the first run; each further one has the next
+    cores_per_device: int
+    status: str  # ok, noisy, failed, skipped, not run
+    reason: str | None  # why it failed or was skipped, or which runs of it failed
+    marks: tuple[str, ...]  # such as oversubscribed
+    repeats: int  # runs that ended well
+    sequential: bool = False  # rounds were added until the interval was narrow enough; intervals are wider for that
+    images_per_second: Estimate | None
+    images_per_processor_second: float | None
+    seconds: float | None  # of training, start-up and evaluation not included; of a command all of it
+    seconds_per_epoch: float | None
+    first_step_seconds: float | None
+    waiting: float | None  # part of the training time in which images were not ready
+    train_accuracy: Estimate | None  # of the last epoch, while it was trained
+    test_accuracy: Estimate | None  # after the last epoch
+    chance: float | None = None  # the test accuracy of guessing; unknown where the workload's plug-in is gone
+    above_chance: bool | None = None  # whether it was trained long enough to tell; None if it was not evaluated
+    evaluation_seconds: float | None  # all evaluations together, not part of `seconds`
+    target: float | None  # the test accuracy that was asked for
+    runs_at_target: int  # how many runs reached it
+    seconds_to_target: float | None  # of training; None unless more than half of the runs reached it
+    images_to_target: float | None
+    peak_memory_mib: tuple[float, ...]  # peak minus idle
+    idle_memory_mib: tuple[float, ...]  # of a process when its framework has started; of a GPU before
+    started_memory_mib: tuple[float, ...]  # minus idle, of each GPU before anything is built
+    allocator_memory_mib: tuple[float, ...]  # peak by the framework's own count; empty if unknown
+    utilisation: tuple[Range, ...]  # part of its time in training that each device was busy: lowest, median, highest
+    noise: Noise  # what else happened on its cores, medians of the runs
+    memory_of: str  # what each of them belongs to: "device", or "all devices" where one process serves them all
+    scaling_kind: str  # weak: the batch grows with the devices; strong: it stays
+    scaling: float | None = None  # images/s against one of its devices; None where these are unlike
+    scaling_interval: tuple[float, float] | None = None
+    scaling_against: tuple[Scaled, ...] = ()  # the same by the device it is held against, one for each kind
+    efficiency: float | None = None  # images/s divided by what its devices do one by one
+    wrapped_efficiency: float | None = None  # likewise against one device in the same wrapper
+    batch_norm: bool  # the network normalises over the images of each device
+    parameters: int | None  # trainable; unknown where the plug-in with the workload is gone
+    verified: bool  # `paceline verify` found it equal to the reference, with this code, these versions and this machine
+    runs: tuple[str, ...]  # their ids
+    failed_run: str | None  # the one that `reason` speaks of
+    log_end: str | None  # and the last lines it printed
+    command: CommandRow | None = None  # what `paceline time` measured in place of a workload
+    images_per_second_of_runs: tuple[float, ...] = ()  # of those that ended well, one by one
+    memory_mib_of_runs: tuple[float, ...] = ()  # peak minus idle, all devices together
+    test_accuracy_of_runs: tuple[float, ...] = ()
+    quota_cores: float | None = None  # how many cores' time the container could use; None where it was all of them
+    remarks: tuple[str, ...] = ()  # what went wrong beside runs and did not make them fail
+
+    @property
+    def confidence(self) -> float:
+        """Asked of its intervals."""
+        return confidence_of(sequential=self.sequential)
+
+    @property
+    def judged(self) -> Estimate | None:
+        """By how sure this is, the cell is ok or noisy."""
+        return self.command.real_seconds if self.command else self.images_per_second
+
+
+class Scaled(msgspec.Struct, frozen=True):
+    """How many times as fast as one device a cell is."""
+
+    devices: str  # the one device
+    count: int  # how many devices of the cell are like it
+    scaling: Estimate

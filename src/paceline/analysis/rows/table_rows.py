@@ -1,0 +1,265 @@
+"""From stored runs to the rows of a table; every number of every report comes from here."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from paceline.analysis.rows import resource_rows
+from paceline.analysis.rows.chance import chance, check_target, least_target
+from paceline.analysis.rows.command_rows import CommandRow, command_row
+from paceline.analysis.rows.row import Row
+from paceline.analysis.rows.scaling import scaled
+from paceline.analysis.rows.selection import OF_PLANS, Measured, select, shown_plan
+from paceline.analysis.rows.statuses import FAILED, NOISY_CELL, NOT_RUN, Runs, status_of
+from paceline.analysis.statistics.estimates import PARTS, Estimate, estimate
+from paceline.catalog.networks.cost import Cost
+from paceline.catalog.workloads import all_workloads
+from paceline.catalog.workloads.definition import Workload
+from paceline.plan.cell import Cell
+from paceline.plan.shares import told_shares
+from paceline.store import certificates
+from paceline.store.left_out import say_left_out
+from paceline.store.records.outcome import cause_of
+from paceline.store.run_results import Facts
+from paceline.store.store import Store
+from paceline.system.errors import UserError
+from paceline.system.text.synonyms import filter_meant
+from paceline_worker.graph import BatchNorm
+
+
+def table_rows(
+    store: Store, filters: Mapping[str, str | None], target: float | None = None, *, everything: bool = False
+) -> list[Row]:
+    """The rows of the newest plan; or of all plans, the newest first, where everything or certain cells are wanted."""
+    measured = select(store, filters, target, everything=everything)
+    if target is not None:
+        _check_target(measured, target)
+    proofs = certificates.proofs(store.folder)
+    return scaled([_row(one, proofs, target) for one in measured])
+
+
+def _check_target(measured: Iterable[Measured], target: float) -> None:
+    """Against the workloads that are evaluated."""
+    for name in dict.fromkeys(one.cell.workload for one in measured if one.cell.evaluate != "never"):
+        if workload := all_workloads().get(name):
+            check_target(target, workload)
+
+
+def chosen_rows(
+    folder: Path, filters: Mapping[str, str | None], target: float | None = None, *, everything: bool = False
+) -> list[Row]:
+    """The rows for a user who must be told if there are none."""
+    if not folder.exists():
+        raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
+    store = Store(folder)
+    rows = table_rows(store, filters, target, everything=everything)
+    say_left_out(store.query)
+    if not rows:
+        chosen = " ".join(f"--{key} {value}{_right_word(key, value)}" for key, value in filters.items() if value)
+        raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
+    return rows
+
+
+def _right_word(key: str, value: str) -> str:
+    meant = filter_meant(key, value)
+    return f" (here that is {meant})" if meant else ""
+
+
+def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
+    """The shape that a plan, or the newest one, wants for its table; a choice of cells has none."""
+    if any(value for key, value in filters.items() if key not in OF_PLANS):
+        return "rows"
+    return next((plan["layout"] for plan in shown_plan(store, filters)), "rows")
+
+
+Fields = dict[str, Any]  # some of a row
+
+
+def _row(one: Measured, proofs: certificates.Proofs, target: float | None) -> Row:
+    workload = all_workloads().get(one.cell.workload)
+    speed = estimate(one.values("images_per_second"), confidence=one.planned.limit.confidence)
+    command = command_row(one.cell.command, one.good) if one.cell.command else None
+    status, reason = _status(one, command.real_seconds if command else speed)
+    return Row(
+        **_settings(one),
+        **_origin(one, proofs),
+        **_network(one.cell, workload),
+        status=status,
+        reason=reason,
+        images_per_second=speed,
+        seconds_per_epoch=_seconds_per_epoch(workload, speed, command),
+        command=command,
+        **_times(one),
+        **_accuracies(one, target),
+        **_beside_chance(one, workload),
+        **_resources(one),
+    )
+
+
+def _settings(one: Measured) -> Fields:
+    """What was to be measured."""
+    cell = one.cell
+    same = (
+        *("workload", "framework", "devices", "update", "parameter_device", "data", "input", "precision"),
+        *("batch_size", "slow", "wrapped", "learning_rate", "steps", "warmup", "evaluate", "seed"),
+    )
+    return {
+        **{name: getattr(cell, name) for name in same},
+        "quick": one.planned.quick,
+        "device_count": cell.device_set.count,
+        "shares": _shares(one),
+        "cores_per_device": len(cell.cores[0]),
+        "scaling_kind": cell.scaling,
+        "marks": _marks(one),
+        "sequential": one.planned.limit.target is not None,
+    }
+
+
+def _origin(one: Measured, proofs: certificates.Proofs) -> Fields:
+    """Which runs there are, and on what they ran."""
+    last: Facts = one.runs[-1] if one.runs else {}
+    failed: Facts = one.failed[0] if one.failed else {}
+    return {
+        "framework_version": last.get("framework_version"),
+        "machine": last.get("machine"),
+        "machine_description": last.get("machine_description"),
+        "quota_cores": last.get("quota_cores"),
+        "cards": tuple(msgspec.json.decode(last["cards"])) if last else (),
+        "verified": bool(one.runs) and all(certificates.proven(proofs, one.cell, run) for run in one.runs),
+        "repeats": len(one.good),
+        "runs": tuple(run["id"] for run in one.runs),
+        "failed_run": failed.get("id"),
+        "log_end": failed.get("log_end"),
+        "remarks": tuple(dict.fromkeys(said for run in one.runs for said in msgspec.json.decode(run["remarks"]))),
+    }
+
+
+def _network(cell: Cell, workload: Workload | None) -> Fields:
+    """Nothing is known of a workload whose plug-in is gone."""
+    if workload is None:
+        return {"epochs": None, "batch_norm": False, "parameters": None}
+    return {
+        "epochs": cell.steps * cell.batch_size / workload.images_per_epoch,
+        "whole_epochs": workload.whole_epochs(cell.steps, cell.batch_size, cell.input),
+        "batch_norm": _has_batch_norm(workload),
+        "parameters": _parameters(workload),
+    }
+
+
+def _times(one: Measured) -> Fields:
+    return {
+        "images_per_second_of_runs": tuple(one.values("images_per_second")),
+        "images_per_processor_second": _median(one.values("images_per_processor_second")),
+        "seconds": _median(one.values("training_seconds")),
+        "first_step_seconds": _median(one.values("first_step_seconds")),
+        "waiting": _median(one.values("waiting")) if one.cell.input else None,
+    }
+
+
+def _accuracies(one: Measured, target: float | None) -> Fields:
+    return {
+        "train_accuracy": estimate(one.values("train_accuracy"), PARTS, one.planned.limit.confidence),
+        "test_accuracy": estimate(one.values("test_accuracy"), PARTS, one.planned.limit.confidence),
+        "test_accuracy_of_runs": tuple(one.values("test_accuracy")),
+        "evaluation_seconds": _median(one.values("evaluation_seconds")),
+        "target": target,
+        "runs_at_target": len(one.values("seconds_to_target")),
+        "seconds_to_target": _until_target(one, "seconds_to_target"),
+        "images_to_target": _until_target(one, "images_to_target"),
+    }
+
+
+def _beside_chance(one: Measured, workload: Workload | None) -> Fields:
+    if workload is None:
+        return {}
+    by_chance, reached = chance(workload), _median(one.values("test_accuracy"))
+    return {"chance": by_chance, "above_chance": None if reached is None else reached >= least_target(by_chance)}
+
+
+def _resources(one: Measured) -> Fields:
+    count, memory = one.cell.device_set.count, resource_rows.mebibytes(one.good, "memory_bytes")
+    return {
+        "peak_memory_mib": memory,
+        "idle_memory_mib": resource_rows.mebibytes(one.good, "idle_bytes"),
+        "started_memory_mib": resource_rows.mebibytes(one.good, "started_bytes"),
+        "allocator_memory_mib": resource_rows.mebibytes(one.good, "allocator_bytes"),
+        "memory_mib_of_runs": resource_rows.totals(one.good, "memory_bytes"),
+        "memory_of": "device" if len(memory) in (0, count) else "all devices",
+        "utilisation": resource_rows.utilisation(one.good, count),
+        "noise": resource_rows.noise(one.good),
+    }
+
+
+def _status(one: Measured, judged: Estimate | None) -> tuple[str, str | None]:
+    planned, runs = one.planned, Runs(one.planned.wanted, len(one.runs), len(one.failed))
+    status = status_of(runs, judged, planned.limit, skipped=bool(planned.skip_reason))
+    return status, _reason(one, status, judged)
+
+
+def _reason(one: Measured, status: str, judged: Estimate | None) -> str | None:
+    planned = one.planned
+    if status == FAILED:
+        first = one.failed[0]
+        which = "" if len(one.failed) == planned.wanted else f"{len(one.failed)} of {planned.wanted} runs: "
+        return f"{which}{cause_of(first['kind'], first['phase'], first['message'])}"
+    if status == NOT_RUN:
+        goes_on = "starts over" if planned.anew else "goes on"
+        more = "" if one.cell.command else f"; the same command {goes_on}"
+        return f"{len(one.runs)} of {planned.wanted} runs are done{more}"
+    if status == NOISY_CELL and judged:
+        if planned.limit.needs_more(len(one.good)):
+            return resource_rows.too_few(judged, planned.limit.widest, len(one.good))
+        return resource_rows.unrest(judged, planned.limit.widest, one.good)
+    return planned.skip_reason
+
+
+def _marks(one: Measured) -> tuple[str, ...]:
+    marks = {
+        "oversubscribed": one.cell.oversubscribed,
+        "simulated": one.cell.slow,
+        "preallocated": resource_rows.any_preallocated(one.good),
+        "throttled": resource_rows.is_throttled(one.good),
+    }
+    return tuple(mark for mark, true in marks.items() if true)
+
+
+def _shares(one: Measured) -> tuple[int, ...]:
+    """As the last run had them: measured ones are not known before."""
+    if one.cell.command:
+        return ()
+    recorded = tuple(msgspec.json.decode(one.runs[-1]["shares"])) if one.runs else ()
+    return recorded or told_shares(one.cell.shares, one.cell.batch_size, one.cell.device_set)
+
+
+def _seconds_per_epoch(workload: Workload | None, speed: Estimate | None, command: CommandRow | None) -> float | None:
+    if command:
+        return command.readings.get("s/epoch")
+    return workload.images_per_epoch / speed.median if workload and speed else None
+
+
+def _until_target(one: Measured, column: str) -> float | None:
+    """Median over the runs, of which some may never have got there."""
+    values = [math.inf if run[column] is None else float(run[column]) for run in one.good]
+    middle = statistics.median(values) if values else math.inf
+    return middle if math.isfinite(middle) else None
+
+
+def _median(values: list[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+@cache
+def _has_batch_norm(workload: Workload) -> bool:
+    return any(isinstance(node.op, BatchNorm) for node in workload.graph().nodes.values())
+
+
+@cache
+def _parameters(workload: Workload) -> int:
+    return Cost.of(workload.graph()).trainable

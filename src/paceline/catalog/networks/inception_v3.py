@@ -1,0 +1,168 @@
+"""Inception-v3 for images of 299x299, in torchvision's form.
+
+Paper: Szegedy et al. 2015, "Rethinking the Inception Architecture for Computer Vision". Program: torchvision's
+inception_v3, whose counts of channels are those of Google's released model. Without its dropout before the last
+layer: the random masks cannot be made equal between frameworks, and then neither could losses.
+"""
+
+from dataclasses import dataclass, replace
+
+from paceline.catalog.networks.blocks import NO_PADDING, Layers, Sides, around
+from paceline_worker.graph import (
+    AveragePool,
+    BatchNorm,
+    Concat,
+    Dense,
+    Flatten,
+    GlobalPool,
+    Graph,
+    Init,
+    Input,
+    MaxPool,
+)
+
+NORM = BatchNorm(epsilon=1e-3, decay=0.9)  # torchvision's BasicConv2d: eps 0.001, PyTorch's default momentum 0.1
+INIT = Init("truncated_normal", 0.1)  # torchvision's default deviation, for dense layers too
+AUXILIARY_CONV_INIT = Init("truncated_normal", 0.01)  # stddev set in torchvision's InceptionAux
+AUXILIARY_DENSE_INIT = Init("truncated_normal", 0.001)  # the same
+AUXILIARY_WEIGHT = 0.4  # tensorflow/benchmarks, tf_cnn_benchmarks; torchvision leaves it to the caller
+
+SHRINK = MaxPool((3, 3), (2, 2))
+AVERAGE = AveragePool((3, 3), (1, 1), around(1), count_padding=True)  # PyTorch's default; Keras does not count it
+
+
+@dataclass(frozen=True)
+class Step:
+    """A convolution of a branch, with normalisation and ReLU after it; it keeps the size unless told otherwise."""
+
+    channels: int
+    kernel: int | tuple[int, int]
+    stride: int = 1
+    padding: Sides | None = None
+
+
+def shrinking(channels: int) -> Step:
+    return Step(channels, 3, 2, NO_PADDING)
+
+
+def build(*, auxiliary: bool = False, classes: int = 1000) -> Graph:
+    """Stem, eleven modules and a dense layer; the auxiliary head serves training only."""
+    graph = Graph()
+    layers = Layers(graph, NORM, INIT)
+    grid = modules_to_17x17(layers, stem(layers, graph.add("input", Input((299, 299, 3)))))
+    source = module_d(layers, "mixed8", grid)
+    source = module_e(layers, "mixed9", source)
+    source = module_e(layers, "mixed10", source)
+    source = graph.add("pool", GlobalPool(), source)
+    graph.lose(graph.add("head", Dense(classes, init=INIT), source))
+    if auxiliary:
+        graph.lose(auxiliary_head(layers, grid, classes), AUXILIARY_WEIGHT)
+    return graph
+
+
+def stem(layers: Layers, source: str) -> str:
+    """299 -> 35 pixels; the names are those of Google's model."""
+    source = branch(layers, "stem_1a", source, shrinking(32))
+    source = branch(layers, "stem_2a", source, Step(32, 3, padding=NO_PADDING))
+    source = branch(layers, "stem_2b", source, Step(64, 3))
+    source = layers.graph.add("stem_3a_pool", SHRINK, source)
+    source = branch(layers, "stem_3b", source, Step(80, 1))
+    source = branch(layers, "stem_4a", source, Step(192, 3, padding=NO_PADDING))
+    return layers.graph.add("stem_5a_pool", SHRINK, source)
+
+
+def modules_to_17x17(layers: Layers, source: str) -> str:
+    for index, pool_channels in enumerate((32, 64, 64)):  # pool_features of torchvision's Mixed_5b, 5c, 5d
+        source = module_a(layers, f"mixed{index}", source, pool_channels)
+    source = module_b(layers, "mixed3", source)
+    for index, inner in enumerate((128, 160, 160, 192), start=4):  # channels_7x7 of Mixed_6b to 6e
+        source = module_c(layers, f"mixed{index}", source, inner)
+    return source
+
+
+def module_a(layers: Layers, name: str, source: str, pool_channels: int) -> str:
+    pooled = layers.graph.add(f"{name}_pool", AVERAGE, source)
+    return join(
+        layers,
+        name,
+        branch(layers, f"{name}_one", source, Step(64, 1)),
+        branch(layers, f"{name}_five", source, Step(48, 1), Step(64, 5)),
+        branch(layers, f"{name}_three", source, Step(64, 1), Step(96, 3), Step(96, 3)),
+        branch(layers, f"{name}_pooled", pooled, Step(pool_channels, 1)),
+    )
+
+
+def module_b(layers: Layers, name: str, source: str) -> str:
+    """35 -> 17 pixels."""
+    return join(
+        layers,
+        name,
+        branch(layers, f"{name}_three", source, shrinking(384)),
+        branch(layers, f"{name}_double", source, Step(64, 1), Step(96, 3), shrinking(96)),
+        layers.graph.add(f"{name}_pool", SHRINK, source),
+    )
+
+
+def module_c(layers: Layers, name: str, source: str, inner: int) -> str:
+    row, column = Step(inner, (1, 7)), Step(inner, (7, 1))
+    last_row, last_column = Step(192, (1, 7)), Step(192, (7, 1))
+    pooled = layers.graph.add(f"{name}_pool", AVERAGE, source)
+    return join(
+        layers,
+        name,
+        branch(layers, f"{name}_one", source, Step(192, 1)),
+        branch(layers, f"{name}_seven", source, Step(inner, 1), row, last_column),
+        branch(layers, f"{name}_double", source, Step(inner, 1), column, row, column, last_row),
+        branch(layers, f"{name}_pooled", pooled, Step(192, 1)),
+    )
+
+
+def module_d(layers: Layers, name: str, source: str) -> str:
+    """17 -> 8 pixels."""
+    row, column = Step(192, (1, 7)), Step(192, (7, 1))
+    return join(
+        layers,
+        name,
+        branch(layers, f"{name}_three", source, Step(192, 1), shrinking(320)),
+        branch(layers, f"{name}_seven", source, Step(192, 1), row, column, shrinking(192)),
+        layers.graph.add(f"{name}_pool", SHRINK, source),
+    )
+
+
+def module_e(layers: Layers, name: str, source: str) -> str:
+    """Two branches fork at their end; one Concat joins all arms, in the order that nested ones would give."""
+    fork = branch(layers, f"{name}_fork", source, Step(384, 1))
+    double = branch(layers, f"{name}_double", source, Step(448, 1), Step(384, 3))
+    pooled = layers.graph.add(f"{name}_pool", AVERAGE, source)
+    return join(
+        layers,
+        name,
+        branch(layers, f"{name}_one", source, Step(320, 1)),
+        branch(layers, f"{name}_fork_row", fork, Step(384, (1, 3))),
+        branch(layers, f"{name}_fork_column", fork, Step(384, (3, 1))),
+        branch(layers, f"{name}_double_row", double, Step(384, (1, 3))),
+        branch(layers, f"{name}_double_column", double, Step(384, (3, 1))),
+        branch(layers, f"{name}_pooled", pooled, Step(192, 1)),
+    )
+
+
+def auxiliary_head(layers: Layers, source: str, classes: int) -> str:
+    """17 -> 5 -> 1 pixel, so torchvision's average over the rest has nothing left to do."""
+    source = layers.graph.add("auxiliary_pool", AveragePool((5, 5), (3, 3)), source)
+    source = branch(layers, "auxiliary_one", source, Step(128, 1))
+    last = replace(layers, init=AUXILIARY_CONV_INIT)
+    source = branch(last, "auxiliary_five", source, Step(768, 5, padding=NO_PADDING))
+    source = layers.graph.add("auxiliary_flatten", Flatten(), source)
+    return layers.graph.add("auxiliary_head", Dense(classes, init=AUXILIARY_DENSE_INIT), source)
+
+
+def branch(layers: Layers, name: str, source: str, *steps: Step) -> str:
+    for index, step in enumerate(steps, start=1):
+        label = f"{name}_{index}"
+        source = layers.conv(label, source, step.channels, step.kernel, step.stride, step.padding)
+        source = layers.norm_relu(label, source)
+    return source
+
+
+def join(layers: Layers, name: str, *branches: str) -> str:
+    return layers.graph.add(f"{name}_concat", Concat(), *branches)

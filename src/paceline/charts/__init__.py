@@ -1,7 +1,0 @@
-"""Charts of the rows of tables, for the page and for papers, from the same specifications."""
-
-from paceline.charts.drawing import PENCIL, Figure, figures, start_drawing
-from paceline.charts.kinds import KINDS, Kind, pictures
-from paceline.series import Series, load_series
-
-__all__ = ["KINDS", "PENCIL", "Figure", "Kind", "Series", "figures", "load_series", "pictures", "start_drawing"]

@@ -1,0 +1,156 @@
+"""The kinds of charts, and which rows are drawn together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from paceline.analysis.rows.row import Row
+from paceline.report.charts import bars, curves, lines, spans
+from paceline.report.charts.material import Drawing, Link, Material
+from paceline.report.charts.style import Spec
+from paceline.report.charts.words import MOST_TOLD, WITHOUT_RESULT, about, fixed, short, where_and_what
+from paceline.report.escaping import few
+from paceline.report.tables.columns import machine_of, title, titled
+from paceline.store.series import Series
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name, never fetched
+LONGEST_TITLE, LONGEST_NOTE = 80, 400
+
+
+@dataclass(frozen=True)
+class Kind:
+    title: str
+    lead: str  # what the numbers in its description are
+    marks: str  # what its marks mean
+    needs: str  # what must have been measured
+    draw: Callable[[Material], Drawing | None]
+    shared: Callable[[Sequence[Row]], Callable[[Row], str]] = titled  # rows that are alike in it are drawn together
+    on_pages: Callable[[Row], bool] = lambda row: True  # rows of which a page shows it unasked
+
+
+def without_batch(rows: Sequence[Row]) -> Callable[[Row], str]:
+    """What rows share that differ in their batch; the steps follow from it where epochs were asked for."""
+    machine = machine_of(rows)
+    return lambda row: (title(row, "") if row.command else _settings(row)) + machine(row)
+
+
+def _settings(row: Row) -> str:
+    data = f"{row.data} {row.input}".strip()
+    update = f"{row.update} on {row.parameter_device}" if row.parameter_device else row.update
+    cores = f", {row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
+    return f"{row.workload}: {data}, {row.precision}, {update}{cores if 'cpu' in row.devices else ''}"
+
+
+KINDS = {
+    "speed": Kind(
+        title="Training speed",
+        lead="Images per second, the fastest first",
+        marks="bars: median of fresh processes; lines: 95 % interval",
+        needs="runs that ended well and know how many images they trained",
+        draw=bars.speed,
+    ),
+    "scaling": Kind(
+        title="Scaling",
+        lead="Speed-up against one device",
+        marks="points: median of fresh processes; lines across: 95 % interval; dashed: ideal",
+        needs="the same training on one device and on several, as `paceline run WORKLOAD --scale 1,2` measures it",
+        draw=lines.scaling,
+    ),
+    "memory": Kind(
+        title="Memory",
+        lead="Peak minus idle memory of a device in MiB, the least first",
+        marks="bars: the largest device; lines: lowest to highest device, or run",
+        needs="runs that ended well and whose memory was seen",
+        draw=bars.memory,
+    ),
+    "steps": Kind(
+        title="Time of a step",
+        lead="Median of a step with its lowest and highest block",
+        marks="means of blocks of steps, all runs; boxes: middle half and median; lines: lowest to highest",
+        needs="training runs that ended well; a command measured from outside has no steps",
+        draw=spans.steps,
+    ),
+    "loss": Kind(
+        title="Training loss",
+        lead="Last training loss",
+        marks="lines: mean of each block, median of the runs, as long as all have one; "
+        "shade: from the lowest to the highest run",
+        needs="training runs of two blocks or more whose loss is a number",
+        draw=curves.loss,
+        on_pages=lambda row: not row.data.startswith("fake:"),  # labels at random: nothing is learnt
+    ),
+    "accuracy": Kind(
+        title="Accuracy",
+        lead="Last test accuracy",
+        marks="thick: test, thin: training, median of the runs; shade: from the lowest to the highest run",
+        needs="real data with evaluation, as `paceline run WORKLOAD --data cifar10 --epochs 2` measures it",
+        draw=curves.accuracy,
+    ),
+    "phases": Kind(
+        title="Where the time goes",
+        lead="Sum of the phases' medians",
+        marks="median of the runs; of several ranks the slowest; "
+        "dark: the train phase, with the pauses between its blocks, which images/s leaves out",
+        needs="training runs that ended well; a command measured from outside has no phases",
+        draw=spans.phases,
+    ),
+    "batch": Kind(
+        title="Speed against batch size",
+        lead="The batch with the most images per second",
+        marks="points: median of fresh processes; lines across: 95 % interval",
+        needs="the same training with several batches, as `paceline run WORKLOAD --batch-size 32,64,128` measures it",
+        draw=lines.batch,
+        shared=without_batch,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A chart without colours: ready for a page or a file."""
+
+    kind: str
+    title: str
+    shared: str  # what its rows have in common
+    notes: Sequence[str]  # what is fixed, what its marks mean, and what is missing or doubtful
+    description: str  # in words
+    spec: Spec  # without title
+
+
+def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link | None = None) -> Iterator[Picture]:
+    """A picture of this kind for each group of rows that has the data for it, in the order of the rows."""
+    made = KINDS[kind]
+    shared_by = made.shared(rows)
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(shared_by(row), []).append(row)
+    for shared, group in groups.items():
+        drawing = made.draw(Material(group, series, link))
+        if drawing:
+            yield _picture(kind, shared, group, drawing)
+
+
+def _picture(kind: str, shared: str, rows: Sequence[Row], drawing: Drawing) -> Picture:
+    made = KINDS[kind]
+    heading = made.title if rows[0].command else f"{made.title}: {rows[0].workload}"
+    notes = [*fixed(rows, shared.removeprefix(f"{rows[0].workload}: ")), made.marks, *drawing.notes]
+    told = [f"{made.lead}: {few(drawing.told, MOST_TOLD)}", *drawing.notes, *_unnamed(rows, drawing.notes)]
+    return Picture(
+        kind=kind,
+        title=short(heading, LONGEST_TITLE),
+        shared=short(shared, LONGEST_NOTE),
+        notes=[short(note, LONGEST_NOTE) for note in notes],
+        description=" ".join(f"{each}." for each in told),
+        spec={"$schema": SCHEMA, **drawing.body},
+    )
+
+
+def _unnamed(rows: Sequence[Row], notes: Sequence[str]) -> list[str]:
+    """Cells without result that only the picture shows: a description must name them."""
+    lost = [row for row in rows if row.status in WITHOUT_RESULT]
+    return (
+        []
+        if any(note.startswith(WITHOUT_RESULT) for note in notes)
+        else about(lost, [where_and_what(row) for row in lost])
+    )

@@ -1,0 +1,45 @@
+"""What is special about a cell, as a sign and a word: never by colour alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paceline.analysis.rows.row import Row
+
+
+@dataclass(frozen=True)
+class Mark:
+    word: str
+    sign: str
+    meaning: str
+
+    @property
+    def kind(self) -> str:
+        """As the style sheet names it."""
+        return self.word.replace(" ", "-")
+
+
+MARKS = {
+    mark.word: mark
+    for mark in (
+        Mark("ok", "✓", "all runs ended well, and their interval, if there are several, is narrow enough"),
+        Mark("one run", "1", "a single run has no interval: nothing tells how sure it is"),
+        Mark("noisy", "≈", "the interval is wider than asked for: repeat it, or look for what disturbed it"),
+        Mark("failed", "✕", "a run did not end well; its cause and the end of its log are here"),
+        Mark("skipped", "⊘", "it cannot be measured, for the reason given"),
+        Mark("not run", "…", "it is planned and not measured yet"),
+        Mark("simulated", "◇", "devices were slowed down on purpose: no real machine is like that"),
+        Mark("oversubscribed", "⇉", "more devices than cores, or than a CPU quota lets them use: they share"),
+        Mark("throttled", "⏸", "a CPU quota held its processes back while they trained"),
+        Mark("preallocated", "▣", "memory was taken before it was needed: its peak says nothing about the need"),
+        Mark("quick", "½", "scaled down for a small machine"),
+        Mark("verified", "≡", "`paceline verify` found the network equal to the reference, with these versions here"),
+    )
+}
+
+
+def marks_of(row: Row) -> tuple[Mark, ...]:
+    """Its status first."""
+    true = {"one run": row.status == "ok" and row.repeats == 1, "quick": row.quick, "verified": row.verified}
+    special = row.marks if row.status != "skipped" else ()
+    return tuple(MARKS[word] for word in (row.status, *special, *(word for word, holds in true.items() if holds)))

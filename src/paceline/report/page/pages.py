@@ -1,0 +1,229 @@
+"""The report as one page: the answer first, then tables and charts, every cell of them with its runs."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from paceline.analysis.findings import findings
+from paceline.analysis.rows.row import Row
+from paceline.analysis.rows.statuses import counted
+from paceline.report.charts import KINDS, PENCIL, Figure, figures, load_series
+from paceline.report.page.answers import Answer, answers, silence
+from paceline.report.page.badges import MARKS, Mark
+from paceline.report.page.cells import Island, island_of
+from paceline.report.page.tables import Arranged, Number, Table, arranged, further_tables, speed_table
+from paceline.report.page.templating import environment, island
+from paceline.report.page.words import shown
+from paceline.report.tables import sentences
+from paceline.report.tables.columns import tables
+from paceline.report.tables.commands import command_remarks
+from paceline.report.tables.layouts import LAYOUTS
+from paceline.report.tables.published_comparison import beside_published
+from paceline.report.tables.remarks import remarks
+from paceline.report.tables.render import footnotes
+from paceline.report.tables.small_forms import only_runs
+from paceline.store.series import Series
+from paceline.store.store import Store
+
+MOST_CHARTED = 8  # tables: drawing is what takes longest, and a page must stay quick to make and to open
+MOST_ARRANGED = 300  # cells of a workload; a suite's own layout is not made for more
+COMMANDS = "commands"
+ACROSS = ("batch",)  # kinds of charts that draw several tables of a workload together
+LAYOUT_OF_WORKLOADS = """
+SELECT json_extract(plan_cell.cell, '$.workload') AS workload, plan.layout, MAX(plan.id) AS newest
+FROM plan_cell JOIN plan ON plan.id = plan_cell.plan_id
+WHERE plan.suite = :suite OR (:suite IS NULL AND NOT plan.replay)
+GROUP BY 1, 2 ORDER BY newest
+"""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that may be compared: one table with what is found in it."""
+
+    id: str
+    title: str  # what its rows share, the workload left out
+    table: Table
+    further: list[Table]
+    answers: list[Answer]
+    silence: str  # why there are none
+    findings: list[str]
+    remarks: list[str]
+    drawing: Future[list[Figure]] | None  # None where charts are left out
+
+    @property
+    def charted(self) -> bool:
+        return self.drawing is not None
+
+    @property
+    def figures(self) -> list[Figure]:
+        return self.drawing.result() if self.drawing else []
+
+
+@dataclass(frozen=True)
+class Section:
+    """A workload with its tables."""
+
+    id: str
+    name: str
+    workload: str  # as flags call it
+    arranged: list[Arranged]
+    unarranged: str  # the layout that was left out because there are too many cells
+    groups: list[Group]
+    published: Arranged | None  # figures of the texts that these rows continue
+    drawing: Future[list[Figure]]  # of all tables together
+
+    @property
+    def figures(self) -> list[Figure]:
+        return self.drawing.result()
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that the template says."""
+
+    heading: str
+    facts: list[str]
+    machines: list[str]
+    sections: list[Section]
+    footnotes: list[str]
+    marks: list[Mark]  # those that occur
+    number: Number  # of a row's cell
+    details: Island
+
+    @property
+    def groups(self) -> list[tuple[Section, Group]]:
+        return [(section, group) for section in self.sections for group in section.groups]
+
+
+def report_context(
+    rows: Sequence[Row],
+    store: Store,
+    *,
+    layouts: Mapping[str, str] | None = None,
+    target: float | None = None,
+    run_page: str = "",
+) -> Report:
+    """What the page says about these rows, with the layouts of their workloads and where pages of runs begin."""
+    sections = _by_workload(rows)
+    titled = [table for tables_of_one in sections.values() for table in tables_of_one]
+    ordered = [row for _, group in titled for row in group]
+    numbers = {id(row): number for number, row in enumerate(ordered, 1)}
+
+    def number(row: Row) -> int:
+        return numbers[id(row)]
+
+    charted = {title for title, _ in tables(rows)[:MOST_CHARTED]}
+    used_rows = [row for title, group in titled for row in group if title in charted or row.test_accuracy]
+    series = load_series(store, [run for row in used_rows for run in row.runs])
+    maker = _Maker(number, series, charted, target)
+    made = [maker.section(name, groups, (layouts or {}).get(name, "rows")) for name, groups in sections.items()]
+    details = island_of(titled, store, run_page)
+    used = {word for cell in details.cells for word in cell.marks}
+    return Report(
+        heading=_heading(list(sections)),
+        facts=_facts(details),
+        machines=sorted({shown(row.machine_description) for row in rows if row.machine_description}),
+        sections=made,
+        footnotes=footnotes(list(rows)),
+        marks=[mark for mark in MARKS.values() if mark.word in used],
+        number=number,
+        details=details,
+    )
+
+
+def render_report(report: Report, *, made_by: str = "paceline report", template: str = "report.html.j2") -> str:
+    made = f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, Paceline {version('paceline')}"
+    page = environment().get_template(template)
+    return page.render(report=report, details=island(report.details), made=made, made_by=shown(made_by))
+
+
+def layouts_of(store: Store, suite: str | None = None) -> dict[str, str]:
+    """For each workload the shape that the newest plan with it wants for its table."""
+    return {row["workload"]: row["layout"] for row in store.query(LAYOUT_OF_WORKLOADS, suite=suite)}
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes the parts of a page out of rows."""
+
+    number: Number
+    series: Series
+    charted: set[str]
+    target: float | None
+
+    def section(self, name: str, groups: Sequence[tuple[str, list[Row]]], layout: str) -> Section:
+        rows = [row for _, group in groups for row in group]
+        wanted = layout in LAYOUTS
+        fits = wanted and len(rows) <= MOST_ARRANGED
+        return Section(
+            id=f"workload-{self.number(rows[0])}",
+            name=shown(name),
+            workload=shown(shlex.quote(rows[0].workload)),
+            arranged=[arranged(grid, self.number) for grid in LAYOUTS[layout](rows)] if fits else [],
+            unarranged=layout if wanted and not fits else "",
+            groups=[self.group(title, group) for title, group in groups],
+            published=self.published(rows),
+            drawing=self.draw([row for title, group in groups if title in self.charted for row in group], ACROSS),
+        )
+
+    def published(self, rows: Sequence[Row]) -> Arranged | None:
+        """Nothing where no text has such a row, or where there are too many cells."""
+        found = beside_published(rows) if len(rows) <= MOST_ARRANGED else None
+        return arranged(found, self.number) if found and found.blocks else None
+
+    def group(self, title: str, rows: list[Row]) -> Group:
+        kinds = [kind for kind in KINDS if kind not in ACROSS]
+        drawing = self.draw(rows, kinds) if title in self.charted else None
+        found = [] if only_runs(rows) else findings(rows)
+        said = [*remarks(rows), *(command_remarks(rows) if rows[0].command else [])]
+        return Group(
+            id=f"table-{self.number(rows[0])}",
+            title=shown(title.removeprefix(f"{rows[0].workload}: ").removeprefix(f"{COMMANDS}: ")),
+            table=speed_table(rows, self.number),
+            further=further_tables(rows, self.number),
+            answers=answers(rows, self.series.epochs, self.target),
+            silence=silence(rows),
+            findings=[shown(line) for line in sentences.sentences(found)],
+            remarks=[shown(line) for line in said],
+            drawing=drawing,
+        )
+
+    def draw(self, rows: list[Row], kinds: Sequence[str]) -> Future[list[Figure]]:
+        """Beside what else there is to compute; the page waits for it in the end."""
+        return PENCIL.submit(figures, rows, self.series, self.link, kinds)
+
+    def link(self, row: Row) -> str:
+        return f"#cell-{self.number(row)}"
+
+
+def _by_workload(rows: Sequence[Row]) -> dict[str, list[tuple[str, list[Row]]]]:
+    """The tables of each workload, in the order in which they first come."""
+    found: dict[str, list[tuple[str, list[Row]]]] = {}
+    for title, group in tables(rows):
+        found.setdefault(COMMANDS if group[0].command else group[0].workload, []).append((title, group))
+    return found
+
+
+def _heading(workloads: Sequence[str]) -> str:
+    if list(workloads) == [COMMANDS]:
+        return "What commands cost"
+    named = [shown(name) for name in workloads if name != COMMANDS]
+    listed = ", ".join(named[:2]) + (f" and {len(named) - 2} more workloads" if len(named) > 2 else "")
+    return f"Training {listed}"
+
+
+def _facts(details: Island) -> list[str]:
+    """How much was measured, what came of it, and when."""
+    statuses = [cell.marks[0] for cell in details.cells]
+    counts = [f"{count} {word}" for word, count in counted(statuses).items()]
+    runs, started = len(details.runs), [run.started for run in details.runs]
+    cells = f"{len(statuses):,} cell{'s' * (len(statuses) != 1)} ({', '.join(counts)})"
+    ends = (min(started), max(started)) if started else ()
+    days = dict.fromkeys(time.strftime("%Y-%m-%d", time.gmtime(at)) for at in ends)
+    return [cells, f"{runs:,} run{'s' * (runs != 1)}", *([f"measured {' to '.join(days)}"] if days else [])]

@@ -1,0 +1,120 @@
+"""The tables of a page: the columns and words of `paceline show`, with the number of its cell in each line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from paceline.analysis.rows.row import Row
+from paceline.report.page.badges import Mark, marks_of
+from paceline.report.page.words import shown
+from paceline.report.tables.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns
+from paceline.report.tables.commands import COMMAND_COLUMNS
+from paceline.report.tables.disambiguation import with_places
+from paceline.report.tables.layouts import JOINT, Cells, Grid
+
+BLOCKS_TITLE = "The command of each cell, and what came of it"
+FOLDED = 30  # lines of a table that are shown at first
+Number = Callable[[Row], int]  # of a cell, on one page
+
+
+@dataclass(frozen=True)
+class Line:
+    cell: int
+    texts: tuple[str, ...]
+    marks: tuple[Mark, ...]
+    cause: str  # in place of numbers where there are none
+
+
+@dataclass(frozen=True)
+class Table:
+    caption: str
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+
+    @property
+    def long(self) -> bool:
+        return len(self.lines) > FOLDED
+
+
+def speed_table(rows: Sequence[Row], number: Number) -> Table:
+    """Every cell has its line here, also one without a result."""
+    if rows[0].command:
+        return _table("Whole commands", rows, COMMAND_COLUMNS, number)
+    return _table("Speed, scaling and memory", rows, with_places(speed_columns(rows), rows), number)
+
+
+def further_tables(rows: Sequence[Row], number: Number) -> list[Table]:
+    """What else is known of the cells that ran."""
+    if rows[0].command:
+        return []
+    found = []
+    ran = [row for row in rows if row.repeats]
+    if accuracies := accuracy_columns(ran):
+        found.append(_table("Accuracy", ran, with_places(accuracies, rows), number))
+    if ran:
+        found.append(_table("Memory, utilisation and noise", ran, with_places(RESOURCE_COLUMNS, rows), number))
+    return found
+
+
+def _table(caption: str, rows: Sequence[Row], columns: tuple[Column, ...], number: Number) -> Table:
+    lines = [
+        Line(
+            cell=number(row),
+            texts=tuple(shown(column.text(row)) for column in columns),
+            marks=marks_of(row),
+            cause=shown(row.reason or "") if not row.repeats else "",
+        )
+        for row in rows
+    ]
+    return Table(caption, columns, tuple(lines))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Words of a place in a table, and the cell that they lead to."""
+
+    text: str
+    cell: int | None
+
+
+Pieces = tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A table in a suite's own layout; a place has several pieces where it joins the values of several cells."""
+
+    title: str
+    headings: tuple[Pieces, ...]
+    lines: tuple[tuple[Pieces, ...], ...]
+    notes: tuple[str, ...]
+    blocks: str
+    blocks_title: str
+    words: int  # first columns that are no numbers
+
+
+def arranged(grid: Grid, number: Number) -> Arranged:
+    headings, *lines = [
+        tuple(_pieces(text, grid.cells.get((line, column), ()), number) for column, text in enumerate(texts))
+        for line, texts in enumerate(grid.lines)
+    ]
+    notes = tuple(map(shown, grid.notes))
+    blocks = "\n".join(map(shown, grid.blocks))
+    return Arranged(
+        title=shown(grid.title),
+        headings=headings,
+        lines=tuple(lines),
+        notes=notes,
+        blocks=blocks,
+        blocks_title=grid.blocks_title or BLOCKS_TITLE,
+        words=grid.words,
+    )
+
+
+def _pieces(text: str, cells: Cells, number: Number) -> Pieces:
+    """One for each cell; one that leads nowhere where a word stands for several cells, or for none."""
+    texts = text.split(JOINT) if len(cells) > 1 else [text]
+    if len(texts) != len(cells):
+        return (Piece(shown(text), None),)
+    return tuple(Piece(shown(each), number(row) if row else None) for each, row in zip(texts, cells, strict=True))

@@ -1,0 +1,91 @@
+"""A run and its replay as text or JSON."""
+
+from __future__ import annotations
+
+import io
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from paceline.analysis.comparison.differences import NOTHING_ELSE
+from paceline.studies.replay.results import Line, Replay
+from paceline.system.text import safe_text
+from paceline.system.text.formatting import NOTHING, number
+from paceline.system.text.safe_text import plainly
+
+INTERVAL = "95 % interval"
+HEADINGS = ("", "old", "new", "new/old", INTERVAL, "verdict")
+
+
+@plainly
+def text(replay: Replay, width: int | None = None) -> str:
+    output = io.StringIO()
+    console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
+    console.print(f"{replay.cell}: {_runs(replay.old_runs)} and again as {_runs(replay.new_runs)}", soft_wrap=True)
+    if replay.lines:
+        console.print(_table(replay.lines))
+    for note in notes(replay):
+        console.print(f"* {note}")
+    return output.getvalue()
+
+
+def _runs(ids: Sequence[str]) -> str:
+    return f"run {ids[0]}" + (f" with {len(ids) - 1} more of its cell" if len(ids) > 1 else "")
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    """Without a column of intervals where no quantity has one."""
+    rows = [dict(zip(HEADINGS, _cells(line), strict=True)) for line in lines]
+    shown = [name for name in HEADINGS if name != INTERVAL or any(row[name] != NOTHING for row in rows)]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for name in shown:
+        words = name in ("", "verdict")
+        table.add_column(name, justify="left" if words else "right", no_wrap=name != "verdict")
+    for row in rows:
+        table.add_row(*(row[name] for name in shown))
+    return table
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    found = line.ratio
+    interval = f"{found.low:.3f}–{found.high:.3f}" if found and found.low and found.high else NOTHING
+    return (
+        line.name,
+        _median(line.old, line.name),
+        _median(line.new, line.name),
+        f"{found.median:.3f}" if found else NOTHING,
+        interval,
+        ": ".join(filter(None, (line.verdict, line.reason))),
+    )
+
+
+def _median(values: Sequence[float], name: str) -> str:
+    if not values:
+        return NOTHING
+    median = statistics.median(values)
+    return f"{median:.3f}" if "accuracy" in name else number(median)
+
+
+def notes(replay: Replay) -> Iterator[str]:
+    """Failures first, then losses, then what else is not the same."""
+    yield from (f"old: {failure}" for failure in replay.old_failures)
+    yield from (f"new: {failure} (paceline log {failure.split()[0]})" for failure in replay.new_failures)
+    if replay.losses:
+        yield replay.losses
+    yield from (f"differs: {difference}" for difference in replay.differences)
+    if not replay.differences:
+        yield NOTHING_ELSE
+    if any(line.ratio for line in replay.lines):
+        yield "old and new were measured at different times: a change of the machine's mood looks like a difference"
+    if len(replay.new_runs) == 1 and replay.lines:
+        yield "--repeats 5 measures it five times, against all runs of its cell"
+
+
+def as_json(replay: Replay) -> str:
+    return safe_text.as_json(replay)
+
+
+FORMATS: dict[str, Callable[[Replay], str]] = {"text": text, "json": as_json}

@@ -1,0 +1,128 @@
+"""From the words after `--` to commands with labels, devices and metrics."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from paceline.plan.cell import Cell
+from paceline.plan.devices import DeviceSet, assign_cores, check_present, wanted_devices
+from paceline.plan.external.command import ExternalCommand, Metric
+from paceline.plan.external.readings import parse_metric, preset
+from paceline.system.errors import UserError
+from paceline.system.machine.machine import Machine
+from paceline.system.text.safe_text import QUOTED, printable, shortened
+
+BETWEEN = "---"
+WORKLOAD = "command"  # what stands in a cell where Paceline does not know what is trained
+LABEL_LENGTH = 24
+STARTERS = re.compile(r"(python|pypy)[\d.]*|bash|sh|env|time|nice|taskset")
+
+
+def split(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """The commands between the `---`."""
+    commands: list[list[str]] = [[]]
+    for word in words:
+        if word == BETWEEN:
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    if not all(command and command[0] for command in commands):
+        raise UserError("Give a command after --, such as `paceline time -- python train.py`, and --- between several.")
+    for word in words:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise UserError(
+                f"The word {shortened(word, QUOTED)!a} is not UTF-8, so it cannot be kept with the results."
+            )
+    return [tuple(command) for command in commands]
+
+
+def labels(commands: Sequence[Sequence[str]], given: Sequence[str]) -> list[str]:
+    """Those that were given, or a short name of each command; no two are alike."""
+    if not given:
+        return _numbered(_derived(commands))
+    names = [printable(" ".join(name.split())) for name in given]
+    if len(names) != len(commands):
+        raise UserError(f"Give --name once for each command: there are {len(commands)}, but {len(names)} names.")
+    if len(set(names)) < len(names) or not all(names) or any("," in name for name in names):
+        raise UserError("Each --name must be another one, not empty and without commas.")
+    return names
+
+
+def _derived(commands: Sequence[Sequence[str]]) -> list[str]:
+    """The program of each command, with its arguments where several have the same."""
+    programs = [_program(command) for command in commands]
+    count = Counter(name for name, _ in programs)
+    names = [name if count[name] == 1 else " ".join((name, *arguments)) for name, arguments in programs]
+    names = [printable(" ".join(name.replace(",", ";").split())) or "command" for name in names]
+    return [name if len(name) <= LABEL_LENGTH else name[: LABEL_LENGTH - 1] + "…" for name in names]
+
+
+def _program(command: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The script rather than its interpreter, and what is said to it."""
+    first = Path(command[0]).name
+    if STARTERS.fullmatch(first):
+        for position, word in enumerate(command[1:], 1):
+            if word.endswith((".py", ".sh")) or command[position - 1] == "-m":
+                return Path(word).name, command[position + 1 :]
+    return first, command[1:]
+
+
+def _numbered(names: list[str]) -> list[str]:
+    seen: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        seen[name] += 1
+        numbered.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return numbered
+
+
+def for_each(flag: str, given: Sequence[str], count: int, default: str) -> list[str]:
+    """One value for all commands, or one for each."""
+    if len(given) in (0, 1):
+        return [*given, default][:1] * count
+    if len(given) != count:
+        raise UserError(f"Give {flag} once, or once for each of the {count} commands, not {len(given)} times.")
+    return list(given)
+
+
+def chosen_metrics(texts: Sequence[str], preset_name: str) -> tuple[Metric, ...]:
+    """Those that were asked for, before those of the preset."""
+    own = tuple(parse_metric(text) for text in texts)
+    asked = {metric.name for metric in own}
+    return (*own, *(metric for metric in preset(preset_name) if metric.name not in asked))
+
+
+def device_set(text: str, machine: Machine) -> DeviceSet:
+    devices = wanted_devices(text)
+    check_present(devices, machine)
+    return devices
+
+
+def usual_devices(machine: Machine) -> str:
+    """All GPUs, or the processor where there is none."""
+    return "+".join(f"cuda:{index}" for index in range(len(machine.gpus))) or "1xcpu"
+
+
+def cell_of(label: str, devices: DeviceSet, command: ExternalCommand, machine: Machine) -> Cell:
+    """Its place in a table. Nothing is known of batch, data or precision, and cores are noted, not enforced."""
+    each = max(1, len(machine.cores) // devices.count)
+    return Cell(
+        workload=WORKLOAD,
+        framework=label,
+        devices=devices.name,
+        update="",
+        data="",
+        precision="",
+        batch_size=0,
+        scaling="",
+        steps=0,
+        warmup=0,
+        learning_rate=0.0,
+        seed=0,
+        cores=assign_cores(devices, each, machine.cores),
+        oversubscribed=False,
+        command=command,
+    )

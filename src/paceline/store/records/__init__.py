@@ -1,0 +1,4 @@
+"""What is written and never changed: runs and plans, events, samples, outcomes, verdicts.
+
+Frozen structs and how they are read; nothing here knows the index.
+"""

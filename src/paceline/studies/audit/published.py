@@ -1,0 +1,149 @@
+"""The published figures as rows that the rules of an audit understand."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import groupby
+
+from paceline.catalog.networks.cost import Cost
+from paceline.catalog.published import Benchmark, Record
+from paceline.catalog.published import Claim as PublishedClaim
+from paceline.catalog.workloads import all_workloads
+from paceline.studies.audit.rows import (
+    BUSY_DEVICES,
+    BUSY_PERCENT,
+    DEVICES,
+    EPOCH_SECONDS,
+    EPOCHS,
+    IDLE_MEMORY,
+    IMAGES_PER_SECOND,
+    MEMORY,
+    PEAK_MEMORY,
+    SECONDS,
+    SYSTEM_SECONDS,
+    USER_SECONDS,
+    Claim,
+    Command,
+    Document,
+    Machine,
+    Number,
+    Order,
+    Place,
+    Row,
+    Table,
+    batch,
+    dataset_in,
+    device_kind,
+    exact,
+    number,
+)
+
+QUANTITIES = {
+    "seconds.wall_with_startup": SECONDS,
+    "seconds.fit_with_validation": SECONDS,
+    "seconds.user": USER_SECONDS,
+    "seconds.system": SYSTEM_SECONDS,
+    "seconds_per_epoch.time_cost": EPOCH_SECONDS,
+    "seconds_per_epoch.fit_with_validation": EPOCH_SECONDS,
+    "images_per_second.log_window": IMAGES_PER_SECOND,
+    "images_per_second.epoch_of_60000": IMAGES_PER_SECOND,
+    "images_per_second.progress_bar": IMAGES_PER_SECOND,
+    "images_per_second.timed_loop": IMAGES_PER_SECOND,
+    "memory.device_total": MEMORY,
+    "memory.peak_minus_idle": MEMORY,
+    "memory.peak": PEAK_MEMORY,
+    "memory.idle": IDLE_MEMORY,
+    "utilisation.devices": BUSY_DEVICES,
+    "utilisation.percent": BUSY_PERCENT,
+}
+TOTAL_MEMORY = "memory.device_total"
+BYTES_OF_A_WEIGHT = 4  # all four texts train in single precision
+
+
+def document_of(benchmark: Benchmark) -> Document:
+    """Its tables, claims and commands, as they were printed."""
+    grouped = groupby(benchmark.records, key=lambda record: record.table)
+    return Document(
+        benchmark.name,
+        tuple(_table(benchmark, title, list(rows)) for title, rows in grouped),
+        tuple(_claims(benchmark)),
+        tuple(_order(benchmark, each) for each in benchmark.claims if each.order),
+        tuple(
+            Command(_where(each), each.command, each.device_count, each.framework_there)
+            for each in benchmark.records
+            if each.command
+        ),
+    )
+
+
+def _claims(benchmark: Benchmark) -> list[Claim]:
+    return [
+        Claim(_said(benchmark, each), QUANTITIES[each.metric], each.better, each.worse, factor, each.device_count)
+        for each in benchmark.claims
+        if (factor := number(each.printed))
+    ]
+
+
+def _order(benchmark: Benchmark, claim: PublishedClaim) -> Order:
+    rows = {each.row: _where(each) for each in benchmark.records if claim.table in ("", each.table)}
+    places = tuple(Place(name, row=rows[name]) for name in claim.order)
+    return Order(_said(benchmark, claim), (QUANTITIES[claim.metric],), places)
+
+
+def _said(benchmark: Benchmark, claim: PublishedClaim) -> str:
+    return f'{benchmark.name}, "{claim.text}"'
+
+
+def _table(benchmark: Benchmark, title: str, records: list[Record]) -> Table:
+    rows = tuple(_row(benchmark, each) for each in records)
+    totals = any(TOTAL_MEMORY in each.metrics for each in records)
+    heading = "sum of memory" if totals else ""
+    return Table(f"{benchmark.name}, {title}", rows, dataset_in(benchmark.dataset), heading)
+
+
+def _row(benchmark: Benchmark, record: Record) -> Row:
+    figures = {name: _numbers(metric.printed) for name, metric in record.metrics.items()}
+    quantities = {QUANTITIES[name]: found for name, found in figures.items() if name in QUANTITIES}
+    # A run on processors has no number of GPUs, as in its table.
+    quantities[DEVICES] = (exact(record.device_count if record.device_kind == "cuda" else 0),)
+    if record.epochs:
+        quantities[EPOCHS] = (exact(record.epochs),)
+    machine = benchmark.machines[record.machine]
+    name = re.split(r"[.,(]\s|\s\(|,", machine.text)[0]
+    return Row(
+        _where(record),
+        (record.framework, record.devices),
+        quantities,
+        {name: found[0] for name, found in figures.items() if name.startswith("accuracy.")},
+        batch(record.batch),
+        {QUANTITIES[key]: each.printed_unit for key, each in record.metrics.items() if key in QUANTITIES},
+        _setting(record),
+        Machine(name, machine.devices) if machine.devices else None,
+        weights_mib(record.workload) if TOTAL_MEMORY in record.metrics else 0.0,
+    )
+
+
+def _setting(record: Record) -> tuple[str, ...] | None:
+    """What stays as devices are added, if they are of one kind."""
+    kind = device_kind(record.devices)
+    if kind is None or record.device_kind != "cuda":
+        return None
+    share = f"{record.batch_per_device:g} per device" if record.batch_per_device else record.batch
+    if not record.batch.endswith("per GPU") and "x" not in record.batch:
+        share = record.batch.partition(" ")[0]
+    return (record.framework_there, record.workload, record.machine, kind, record.data, record.update, share)
+
+
+@cache
+def weights_mib(workload: str) -> float:
+    """What each device holds at least, on which the batch has no influence."""
+    return Cost.of(all_workloads()[workload].graph()).trainable * BYTES_OF_A_WEIGHT / 2**20
+
+
+def _where(record: Record) -> str:
+    return f"{record.benchmark}, {record.table}, {record.row}"
+
+
+def _numbers(printed: tuple[str, ...]) -> tuple[Number, ...]:
+    return tuple(found for text in printed if (found := number(text)))

@@ -1,0 +1,51 @@
+"""Commands in a text, against the headings that they stand under."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from paceline.studies.audit.rows import Command, Document
+from paceline.studies.audit.rules.checks import Check, Checks
+
+PROGRAM = re.compile(r"[\w./-]{0,200}?([\w-]{1,100}\.(?:py|sh|lua|jl|exe))(?![\w.])")
+OF_A_HEADING = 2  # commands with one program, before it is taken for the program of that heading
+
+
+def devices_of_commands(document: Document) -> Checks:
+    """The number of devices that a command asks for, against what its heading says."""
+    for command in document.commands:
+        if asked := _asked_devices(command):
+            flag, counts = asked
+            text = f"heading has {command.devices} devices, but `{flag}` asks for {counts[-1]}"
+            yield Check(command.where, None if command.devices in counts else text)
+
+
+def _asked_devices(command: Command) -> tuple[str, tuple[int, ...]] | None:
+    """The flag and what it may mean; a single number behind --gpus may be a count or an index."""
+    if found := re.search(
+        r"(?:--num[-_]gpus|--max[-_]devices|(?<!python)(?<!python3) -m)[ =](\d{1,9})\b", command.text
+    ):
+        return found[0].strip(), (int(found[1]),)
+    if found := re.search(r"--gpus?[ =](\d{1,9}(?:,\d{1,9}){0,999})(?!\S)", command.text):
+        indices = found[1].split(",")
+        return found[0], (1, int(indices[0]) or 1) if len(indices) == 1 else (len(indices),)
+    return None
+
+
+def programs_of_headings(document: Document) -> Checks:
+    """Find commands under the heading of one framework whose program belongs to another heading."""
+    named = [(command, found[1]) for command in document.commands if (found := PROGRAM.search(command.text))]
+    counts: dict[str, Counter[str]] = {}
+    for command, program in named:
+        counts.setdefault(command.heading, Counter())[program] += 1
+    own = {heading: max(programs, key=lambda name: programs[name]) for heading, programs in counts.items() if heading}
+    own = {heading: name for heading, name in own.items() if counts[heading][name] >= OF_A_HEADING}
+    if len(set(own.values())) < 2:
+        return
+    for command, program in named:
+        others = [heading for heading, name in own.items() if name == program and heading != command.heading]
+        if command.heading not in own:
+            continue
+        wrong = f"heading is {command.heading}, but `{program}` is the program of {others[0]}" if others else None
+        yield Check(command.where, wrong if own[command.heading] != program else None)

@@ -1,0 +1,125 @@
+"""Memory of devices: differences, units, sums over cards, and cards that were filled beforehand."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from itertools import groupby, pairwise
+
+from paceline.studies.audit.rows import (
+    DEVICES,
+    IDLE_MEMORY,
+    MEBIBYTES,
+    MEMORY,
+    PEAK_MEMORY,
+    Document,
+    Number,
+    Row,
+    Table,
+)
+from paceline.studies.audit.rules.checks import Check, Checks, contradiction, figures, off
+
+SAME_MEMORY = 0.001  # so alike is every card when it is filled and not used
+FEWEST_COUNTS = 3  # of devices, before memory that grows with them is called filled cards
+CARDS_GIB = (2, 3, 4, 6, 8, 11, 12, 16, 24, 32, 40, 48, 80, 96)
+FILLED = 0.88  # part of a card that is taken where all of it is: TensorFlow took 10,944 MiB of a K80 with 12 GB
+TOTAL_WORDS = ("total memory", "memory total", "sum of", "all gpus", "all cards", "all devices", "(total", "(sum")
+
+Held = tuple[Row, Number, Number]  # with memory and devices
+
+
+def memory_difference(row: Row) -> Checks:
+    printed, peaks, idles = (row.quantities.get(name, ()) for name in (MEMORY, PEAK_MEMORY, IDLE_MEMORY))
+    if not printed or not len(printed) == len(peaks) == len(idles):
+        return
+    factor = _factor(row)
+    for memory, peak, idle in zip(printed, peaks, idles, strict=True):
+        right, within = peak.value - idle.value, (memory.step + peak.step + idle.step) / 2
+        text = contradiction(memory, right, within, f"{peak.text} - {idle.text}")
+        converted = contradiction(memory, right * factor, within * max(factor, 1), "")
+        yield Check(row.where, text if converted else None, figures(row, MEMORY, PEAK_MEMORY, IDLE_MEMORY))
+
+
+def _factor(row: Row) -> float:
+    """From the unit of the peak to that of the difference."""
+    here, there = (row.units.get(name, "").lower() for name in (MEMORY, PEAK_MEMORY))
+    return MEBIBYTES[there] / MEBIBYTES[here] if here in MEBIBYTES and there in MEBIBYTES else 1.0
+
+
+def units(table: Table) -> Checks:
+    """The same digits under another unit; said once for a table."""
+    differing = [row for row in table.rows if _factor(row) != 1 and row.quantities.get(IDLE_MEMORY)]
+    for row in differing[:1]:
+        memory, peak, idle = (row.quantities[name][0] for name in (MEMORY, PEAK_MEMORY, IDLE_MEMORY))
+        here, there, right = row.units[MEMORY], row.units[PEAK_MEMORY], peak.value - idle.value
+        same_digits = abs(memory.value - right) <= memory.step
+        text = (
+            f"printed {memory.text} {here}, but {peak.text} - {idle.text} {there} = {right * _factor(row):.0f} {here}"
+        )
+        yield Check(table.title, text if same_digits and abs(_factor(row) - 1) * right > memory.step else None)
+
+
+def filled_memory(table: Table) -> Checks:
+    """Memory of all devices that is the same for each card, whatever the number of cards."""
+    found = _held(table.rows)
+    if not _is_filled(found):
+        return
+    each = statistics.median(memory.value / devices.value for _, memory, devices in found)
+    (_, first, one), (_, last, many) = found[0], found[-1]
+    text = (
+        f"memory is devices x nearly a whole card: {first.text} / {one.text} = {first.value / one.value:,.0f} and "
+        f"{last.text} / {many.text} = {last.value / many.value:,.0f}; cards that are filled beforehand say nothing "
+        "about the network"
+    )
+    if any(FILLED <= each / (1024 * size) <= 1 for size in CARDS_GIB):
+        yield Check(table.title, text)
+    for row, memory, devices in found:
+        right = each * devices.value
+        wrong = f"printed {memory.text}, but {devices.text} x {each:,.0f}, as in the other columns, = {right:.0f}"
+        is_wrong = abs(memory.value / right - 1) > 10 * SAME_MEMORY
+        yield Check(row.where, f"{wrong} ({off(memory.value, right)})" if is_wrong else None, figures(row, MEMORY))
+
+
+def _is_filled(found: list[Held]) -> bool:
+    """The same for each card in all rows but one at most."""
+    each = [memory.value / devices.value for _, memory, devices in found]
+    if len({devices.value for _, _, devices in found}) < FEWEST_COUNTS:
+        return False
+    middle = statistics.median(each)
+    differing = sum(abs(value - middle) > SAME_MEMORY * middle for value in each)
+    return differing <= (len(each) > FEWEST_COUNTS)
+
+
+def _held(rows: Iterable[Row]) -> list[Held]:
+    """By the number of devices."""
+    found = [
+        (row, m, d)
+        for row in rows
+        if (m := row.one(MEMORY)) and m.value > 0 and (d := row.one(DEVICES)) and d.value > 0
+    ]
+    return sorted(found, key=lambda each: each[2].value)
+
+
+def sums(document: Document) -> Checks:
+    """Each card of a sum adds at least its copy of the weights, whether the batch is split or not."""
+    headings = {table.memory_heading for table in document.tables if _is_filled(_held(table.rows))} - {""}
+    for table in document.tables:
+        heading = table.memory_heading
+        if heading not in headings and not any(word in heading.lower() for word in TOTAL_WORDS):
+            continue
+        placed = sorted((row for row in table.rows if row.setting is not None), key=lambda row: row.setting or ())
+        for _, rows in groupby(placed, key=lambda row: row.setting):
+            yield from _sum(table, _held(rows))
+
+
+def _sum(table: Table, found: list[Held]) -> Checks:
+    """From each number of cards to the next."""
+    if _is_filled(found):
+        return
+    for (fewer, less, few), (_, more, many) in pairwise(found):
+        weights = fewer.weights_mib * (many.value - few.value)
+        added = f", and {weights:.0f} MiB of weights came with them" if weights else ""
+        text = f"memory is not a sum over cards: {more.text} on {many.text} after {less.text} on {few.text}{added}"
+        is_wrong = few.value < many.value and more.value < less.value * (1 - SAME_MEMORY) + weights
+        if is_wrong or more.value < 2 * less.value:
+            yield Check(table.title, text if is_wrong else None, figures(fewer, MEMORY))

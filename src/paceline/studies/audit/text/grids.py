@@ -1,0 +1,275 @@
+"""Build tables out of grids of cells; the heading of a column says what it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from paceline.studies.audit.rows import (
+    BATCH,
+    BUSY_DEVICES,
+    BUSY_PERCENT,
+    COUNTED_DEVICES,
+    DEVICES,
+    DIGITS,
+    EPOCH_SECONDS,
+    EPOCHS,
+    IMAGES_PER_SECOND,
+    MEMORY,
+    SECONDS,
+    SPEED_UP,
+    Batch,
+    Machine,
+    Number,
+    Row,
+    Table,
+    batch,
+    dataset_in,
+    device_count,
+    device_kind,
+    duration,
+    exact,
+    memory_unit,
+    number,
+    numbers,
+)
+from paceline.studies.audit.text.headings import counts_machines, is_accuracy, quantity_of, subject_of
+from paceline.studies.audit.text.machines import machine_in
+from paceline.system.errors import UserError
+
+BUSY = re.compile(
+    r"\((?:(\d{1,9})-)?(\d{1,9})%\)"
+)  # (8-80%) behind a speed: 8 GPUs that were busy for 80 % of the time
+INTERVAL = re.compile(r"\s*\d[\d.,]{0,20}\s?(?:[–—±]|\+/-)\s?\d")
+AGREES = 0.02  # part by which an epoch count from the prose may miss a row that it belongs to
+MOST_COLUMNS = 20_000  # of a table, which then takes seconds
+MANY = 3  # rows, after which a column of nothing but different decimals is a result, not a setting
+
+Grid = Sequence[tuple[int, list[str]]]  # cells with their line, headings first
+
+
+@dataclass
+class Said:
+    """What the prose above a table said."""
+
+    epochs: int | None = None
+    dataset: str = ""
+    machine: Machine | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the columns of a grid are, by their position."""
+
+    headings: list[str]
+    quantities: dict[int, str]
+    accuracies: dict[int, str]
+    words: list[int] = field(default_factory=list)  # all others
+    names: list[int] = field(default_factory=list)  # those of them without a number
+    settings: list[int] = field(default_factory=list)  # those of them that were probably chosen
+
+
+def table_of(title: str, heading: str, grid: Grid, said: Said) -> Table:
+    """Rows of quantities from a table that has them as columns, as rows, or as its subject."""
+    if not grid:
+        return Table(title, ())
+    if max(len(cells) for _, cells in grid) > MOST_COLUMNS:
+        raise UserError(f"{title[:80]} has a row of more than {MOST_COLUMNS:,} cells; give a part of the table.")
+    first = [quantity_of(cell) for cell in grid[0][1]]
+    across = sum(name is not None for name in first)
+    down = sum(quantity_of(cells[0]) is not None and any(map(number, cells[1:])) for _, cells in grid[1:])
+    subject, memory_heading = subject_of(heading), ""
+    if subject and {name for name in first if name} <= {DEVICES} and first.count(DEVICES) < 2 and not down:
+        rows = _by_devices(title, subject, grid) if across else _matrix(title, subject, grid)
+    else:
+        grid = _transposed(grid) if down > max(across, 1) else grid
+        rows = _rows(title, grid)
+        memory_heading = next((cell for cell in grid[0][1] if quantity_of(cell) == MEMORY), "")
+    named = " ".join(text for row in rows[:1000] for text in row.about)
+    if said.machine:
+        rows = [replace(row, machine=machine_in(" ".join(row.about)) or said.machine) for row in rows]
+    return Table(title, tuple(_with_epochs(rows, said.epochs)), dataset_in(named) or said.dataset, memory_heading)
+
+
+def _transposed(grid: Grid) -> Grid:
+    width = len(grid[0][1])
+    columns = [[cells[i] if i < len(cells) else "" for _, cells in grid] for i in range(width)]
+    return [(grid[0][0], column) for column in columns]
+
+
+def _matrix(title: str, quantity: str, grid: Grid) -> list[Row]:
+    """A row for each cell, since the table is about one quantity of two things: framework and devices, say."""
+    (_, headings), *body = grid
+    labels = headings[1:]
+    named = any("+" in label for label in labels)  # then 980 is a card, not so many of them
+    batches = quantity_of(headings[0]) == BATCH
+    counts = [label.count("+") + 1 if named else (not batches and device_count(label)) or 1 for label in labels]
+    kinds = [device_kind(label) if named else re.sub(r"\d", "", label) for label in labels]
+    return [
+        Row(
+            f"{title}, {cells[0]}, {label} (line {line})",
+            (cells[0], label),
+            {quantity: found, DEVICES: (exact(count),)},
+            units={quantity: unit} if (unit := memory_unit(cell)) else {},
+            setting=None if kind is None else (cells[0], kind),
+        )
+        for line, cells in body
+        for label, count, kind, cell in zip(labels, counts, kinds, cells[1:], strict=False)
+        if (found := _figures(quantity, cell))
+    ]
+
+
+def _by_devices(title: str, quantity: str, grid: Grid) -> list[Row]:
+    """Likewise, where the number of devices is a column; 228/228/219 under a(X/Y/Z) are three figures."""
+    (_, headings), *body = grid
+    at = next(i for i, heading in enumerate(headings) if quantity_of(heading) == DEVICES)
+    parts = {i: _parts(heading) for i, heading in enumerate(headings) if i != at and not counts_machines(heading)}
+    return [
+        Row(
+            f"{title}, {cells[at]}, {name} (line {line})",
+            (name,),
+            {quantity: found, DEVICES: (exact(count),)},
+            setting=(name,),
+        )
+        for line, cells in body
+        if at < len(cells) and (count := device_count(cells[at])) is not None
+        for i, names in parts.items()
+        if i < len(cells)
+        for name, text in _named_parts(names, cells[i])
+        if (found := _figures(quantity, text))
+    ]
+
+
+def _parts(heading: str) -> list[str]:
+    found = re.fullmatch(r"(.{0,80}?)\s*\(([^()/]{1,30}(?:/[^()/]{1,30}){1,9})\)", heading)
+    return [f"{found[1]} {part.strip()}" for part in found[2].split("/")] if found else [heading]
+
+
+def _named_parts(names: list[str], cell: str) -> list[tuple[str, str]]:
+    texts = cell.split("/") if len(names) > 1 else [cell]
+    return list(zip(names, texts, strict=True)) if len(names) == len(texts) else []
+
+
+def _rows(title: str, grid: Grid) -> list[Row]:
+    (_, headings), *body = grid
+    plan = _plan(headings, [cells for _, cells in body])
+    rows = []
+    for line, cells in body:
+        label = " | ".join(cells[i] for i in plan.words[:2] if i < len(cells) and cells[i])
+        row = _row(plan, cells)
+        size = f" | {row.batch.text}" if row.batch else ""
+        rows.append(replace(row, where=f"{title}, {label}{size} (line {line})"))
+    return _with_shares(rows)
+
+
+def _plan(headings: list[str], body: list[list[str]]) -> Plan:
+    all_of_them = {i: name for i, heading in enumerate(headings) if (name := quantity_of(heading))}
+    # Of two columns of one quantity, the second is about something else; devices may be listed before they are counted.
+    first = {name: i for i, name in reversed(all_of_them.items())}
+    quantities = {i: name for i, name in all_of_them.items() if name == DEVICES or first[name] == i}
+    accuracies = {i: heading for i, heading in enumerate(headings) if i not in all_of_them and is_accuracy(heading)}
+    words = [
+        i
+        for i, heading in enumerate(headings)
+        if i not in all_of_them and i not in accuracies and heading.lower() != "status"
+    ]
+    columns = {i: [cells[i] for cells in body if i < len(cells) and cells[i]] for i in words}
+    names = [i for i in words if not any(map(DIGITS.match, columns[i]))]
+    settings = [i for i in words if not _is_result(columns[i]) and not any(map(COUNTED_DEVICES.match, columns[i]))]
+    devices = next((i for i, name in quantities.items() if name == DEVICES), None)
+    settings = [i for i in settings if not (counts_machines(headings[i]) and _follows(i, devices, body))]
+    return Plan(headings, quantities, accuracies, words, names, settings)
+
+
+def _follows(column: int, devices: int | None, body: list[list[str]]) -> bool:
+    """True if each number of devices has one number of machines: they are then not a setting of their own."""
+    if devices is None:
+        return False
+    pairs = {(cells[devices], cells[column]) for cells in body if len(cells) > max(devices, column)}
+    return len(pairs) == len({count for count, _ in pairs})
+
+
+def _is_result(column: list[str]) -> bool:
+    """All different decimals are probably measured (power, loss), and so are intervals."""
+    if any(map(INTERVAL.match, column)):
+        return True
+    return (
+        len(column) > MANY and len(set(column)) == len(column) and all("." in text and number(text) for text in column)
+    )
+
+
+def _row(plan: Plan, cells: list[str]) -> Row:
+    quantities: dict[str, tuple[Number, ...]] = {}
+    units: dict[str, str] = {}
+    sizes: list[Batch] = []
+    kind: str | None = ""
+    for i, name in plan.quantities.items():
+        text = cells[i] if i < len(cells) else ""
+        if name == BATCH:
+            sizes.extend(filter(None, [batch(text)]))
+        elif name not in quantities and (found := _figures(name, text)):
+            quantities[name] = found
+            if name == MEMORY and (unit := memory_unit(text) or memory_unit(plan.headings[i])):
+                units[name] = unit
+            if name == DEVICES and re.search(r"[A-Za-z]", text):
+                kind = None if "+" in text and ":" in text else device_kind(text)
+        if name == IMAGES_PER_SECOND and (busy := BUSY.search(text)):
+            quantities.update(_busy(busy))
+    about = tuple(cells[i] for i in plan.names if i < len(cells))
+    if DEVICES not in quantities and (counted := next(filter(None, map(COUNTED_DEVICES.match, about)), None)):
+        quantities[DEVICES] = (exact(int(counted[1] or counted[2])),)
+    accuracies = {
+        heading: part
+        for i, heading in plan.accuracies.items()
+        if i < len(cells) and (part := number(cells[i] + "%" * ("%" in heading)))
+    }
+    held = tuple(cells[i] if i < len(cells) else "" for i in plan.settings)
+    setting = None if kind is None else (*held, kind)
+    return Row("", about, quantities, accuracies, sizes[0] if sizes else None, units, setting)
+
+
+def _busy(found: re.Match[str]) -> dict[str, tuple[Number, ...]]:
+    percent: dict[str, tuple[Number, ...]] = {BUSY_PERCENT: (exact(int(found[2])),)}
+    return {BUSY_DEVICES: (exact(int(found[1])),), **percent} if found[1] else percent
+
+
+def _with_shares(rows: list[Row]) -> list[Row]:
+    """The batch as part of the setting: in all or for each device, whichever stays the same more often."""
+    options: list[Callable[[Row], str]] = [_whole_batch, _batch_of_one]
+    best = min(options, key=lambda option: len({(row.setting, option(row)) for row in rows}))
+    return [row if row.setting is None else replace(row, setting=(*row.setting, best(row))) for row in rows]
+
+
+def _whole_batch(row: Row) -> str:
+    if not row.batch:
+        return ""
+    return f"{row.batch.shares[0]} each" if row.batch.shares else f"{row.batch.total}"
+
+
+def _batch_of_one(row: Row) -> str:
+    devices = row.one(DEVICES)
+    if not row.batch or row.batch.shares or not devices or not devices.value:
+        return _whole_batch(row)
+    return f"{(row.batch.total or 0) / devices.value:g} each"
+
+
+def _figures(name: str, text: str) -> tuple[Number, ...]:
+    if name == DEVICES:
+        count = device_count(text)
+        return () if count is None else (exact(count),)
+    if name == SPEED_UP:  # against unlike cards by their names, such as 1.90× cuda:0, 3.10× cuda:2
+        return tuple(filter(None, map(number, text.split(", "))))
+    if name in (SECONDS, EPOCH_SECONDS):
+        return tuple(filter(None, [duration(text)]))
+    return numbers(text) if name == MEMORY else tuple(filter(None, [number(text)]))
+
+
+def _with_epochs(rows: list[Row], epochs: int | None) -> list[Row]:
+    """The number of epochs from the prose, if it fits any row: it may have been about something else."""
+    if not epochs or any(EPOCHS in row.quantities for row in rows):
+        return rows
+    pairs = [(row.one(SECONDS), row.one(EPOCH_SECONDS)) for row in rows]
+    if not any(a and b and abs(a.value / epochs - b.value) <= AGREES * b.value for a, b in pairs):
+        return rows
+    return [replace(row, quantities={**row.quantities, EPOCHS: (exact(epochs),)}) for row in rows]

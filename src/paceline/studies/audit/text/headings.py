@@ -1,0 +1,94 @@
+"""Which quantity the heading of a column means."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from paceline.studies.audit.rows import (
+    BATCH,
+    DEVICES,
+    EFFICIENCY,
+    EPOCH_SECONDS,
+    EPOCHS,
+    IMAGES_PER_SECOND,
+    MEMORY,
+    SECONDS,
+    SPEED_OF_ONE,
+    SPEED_UP,
+    STEP_SECONDS,
+)
+
+LONGEST = 100  # letters of a heading that means a quantity
+IMAGES = r"(images?|imgs?|samples?|examples?|frames?)"
+MEASURE = r"mi?b|gi?b"
+
+# The first that fits is meant; headings are compared in small letters, with spaces for underscores.
+HEADINGS = (
+    (EPOCH_SECONDS, r".*\b(time|seconds|secs?|s)\b.*(/| per )\s*epoch|.*epoch (time|seconds)"),
+    (
+        STEP_SECONDS,
+        r"(\w+ ){0,2}(step|batch|iteration) time\b|(time|seconds|ms|s)( \(m?s\))?\s*(/| per )\s*(step|batch|iteration)",
+    ),
+    (SPEED_OF_ONE, rf".*{IMAGES}.*s.*(/|per )\s*(gpu|device|card|chip|accelerator)"),
+    (IMAGES_PER_SECOND, rf"(?!.*(cpu|processor|\blow|\bhigh)).*{IMAGES}( processed)?\s*(/|per)\s*s|fps$|throughput$"),
+    (EPOCHS, r"(number of |num )?epochs?$"),
+    (SECONDS, r"(training |total |wall )*(time|seconds|secs?|s)( \(?(s|secs?|seconds)\)?)?$"),
+    (DEVICES, r"#?\s*(number of |num |total )?(gpus?|devices?|cards|accelerators)( num| number| count)?$"),
+    (BATCH, r"(\w+ ){0,3}batch([ -]?size)?$"),
+    (
+        MEMORY,
+        rf"((max(imum)?|peak|total|gpu) )*memory( consumption| usage)?( \(?({MEASURE})\)?)?(,? \(?total\)?)?$"
+        rf"|({MEASURE})$",
+    ),
+    (SPEED_UP, r"(speed-? ?up|scaling)$"),
+    (EFFICIENCY, r"(scaling |parallel )?efficiency( \(%\))?$"),
+)
+FORMS = tuple((name, re.compile(form)) for name, form in HEADINGS)
+TIMES = (EPOCH_SECONDS, SECONDS)
+OTHER_UNITS = re.compile(r"\b(ms|min|mins|minutes?|hours?|hrs?|h|days?)\b")  # of which a number alone says nothing
+ANY = re.compile(
+    r"time|sec|\bs\b|epoch|/|per|gpu|device|card|batch|b\b|memory|speed|scaling|efficiency|fps|throughput|step"
+)
+TOP = re.compile(r"(top[ -]?|acc(uracy)?@)[15]\b")
+MACHINES = re.compile(r"#?\s*(number of |num )?(nodes?|hosts?|machines)( num| number| count)?$")
+ACCURACY = re.compile(
+    r"\b(accuracy|acc|top[ -]?[15]|(test|val|validation|train|training|classification) err(or)?)\b|acc@"
+)
+NO_ACCURACY = re.compile(r"time|epoch|step|loss|drop|delta|gain|change|diff|std|interval|target|to reach|vs|[Δ±/]")
+
+
+@lru_cache(maxsize=4096)
+def quantity_of(heading: str) -> str | None:
+    if len(heading) > LONGEST:
+        return None
+    plain = _plain(heading).removesuffix(" median")
+    if not ANY.search(plain):
+        return None
+    found = next((name for name, form in FORMS if form.match(plain)), None)
+    return None if found in TIMES and OTHER_UNITS.search(plain) else found
+
+
+def subject_of(heading: str) -> str | None:
+    """What a whole table is about: Time, or Performance (image/second)."""
+    if len(heading) > LONGEST:
+        return None
+    inside = re.search(r"\(([^()]+)\)", heading)
+    return quantity_of(heading) or (quantity_of(inside[1]) if inside else None)
+
+
+def counts_machines(heading: str) -> bool:
+    return len(heading) <= LONGEST and bool(MACHINES.match(_plain(heading)))
+
+
+def is_accuracy(heading: str) -> bool:
+    if len(heading) > LONGEST:
+        return False
+    plain = _plain(heading)
+    rest = TOP.sub("top", plain)
+    is_one = ACCURACY.search(plain) or re.search(r"\btop [15]\b|\btop[15]\b", plain)
+    return bool(is_one) and not re.search(r"\d", rest) and not NO_ACCURACY.search(rest)
+
+
+def _plain(heading: str) -> str:
+    return heading.strip(" *`").lower().replace("_", " ")

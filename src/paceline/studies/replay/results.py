@@ -1,0 +1,180 @@
+"""A recorded run and its replay side by side: numbers, losses, and what else is not the same."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from paceline.analysis.comparison.comparison import judge
+from paceline.analysis.comparison.differences import Pair, differences
+from paceline.analysis.statistics.estimates import Estimate
+from paceline.plan.cell_names import cell_name
+from paceline.store.index.rows import read_run
+from paceline.store.index.setups import setup_of
+from paceline.store.records.events import Block, event_files
+from paceline.store.records.outcome import cause_of
+from paceline.store.records.runs import RUN_FOLDER, RunRecord
+from paceline.store.store import Store, naming
+
+MEASURED = """
+SELECT run.*, training.images_per_second, training.seconds AS training_seconds,
+       first_step.seconds AS first_step_seconds, command.user_seconds, command.system_seconds,
+       (SELECT SUM(peak_bytes - idle_bytes) / 1048576.0 FROM memory WHERE memory.run_id = run.id) AS memory_mib,
+       (SELECT accuracy FROM test WHERE test.run_id = run.id ORDER BY steps DESC LIMIT 1) AS test_accuracy
+FROM run
+LEFT JOIN training ON training.run_id = run.id
+LEFT JOIN first_step ON first_step.run_id = run.id
+LEFT JOIN command ON command.run_id = run.id
+WHERE run.id IN (SELECT value FROM json_each(?))
+"""
+ROUNDING = 1e-4  # of a loss; more of it cannot come about in the first step that differs
+BEYOND_ROUNDING = "more than rounding explains, so that it is not the same training"
+SINGLE_RUNS = "a single run each"
+Losses = dict[int, list[float | None]]  # of each rank, step by step
+
+
+@dataclass(frozen=True)
+class Quantity:
+    column: str
+    more_is_better: bool
+
+
+QUANTITIES = {
+    "images/s": Quantity("images_per_second", more_is_better=True),
+    "s": Quantity("training_seconds", more_is_better=False),
+    "user s": Quantity("user_seconds", more_is_better=False),
+    "sys s": Quantity("system_seconds", more_is_better=False),
+    "first step s": Quantity("first_step_seconds", more_is_better=False),
+    "MiB": Quantity("memory_mib", more_is_better=False),
+    "test accuracy": Quantity("test_accuracy", more_is_better=True),
+}
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One quantity of both."""
+
+    name: str
+    old: tuple[float, ...]  # of each run that ended well
+    new: tuple[float, ...]
+    ratio: Estimate | None  # new divided by old
+    verdict: str  # better, worse, cannot tell
+    reason: str = ""  # why nothing can be told
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON form."""
+
+    cell: str
+    old_runs: tuple[str, ...]  # the one that was replayed first
+    new_runs: tuple[str, ...]
+    old_failures: tuple[str, ...]
+    new_failures: tuple[str, ...]
+    lines: tuple[Line, ...]
+    losses: str  # whether they are equal, or why nothing can be said
+    losses_equal: bool | None
+    differences: tuple[str, ...]  # versions, machine, code
+
+
+def set_side_by_side(store: Store, old_ids: Sequence[str], new_ids: Sequence[str]) -> Replay:
+    """The first of each are the same job; the others are further repeats of it."""
+    old, new = _measured(store, old_ids), _measured(store, new_ids)
+    folders = [store.folder / RUN_FOLDER / ids[0] for ids in (old_ids, new_ids)]
+    records = [_record(folder) for folder in folders]
+    before_and_after = [[setup_of(record, folder)] for record, folder in zip(records, folders, strict=True)]
+    changed = tuple(differences([Pair("", *before_and_after)]))
+    before, after = map(losses, folders)
+    equal, said = compare_losses(before, after, rounding(records[0], changed))
+    return Replay(
+        cell=cell_name(records[0].cell),
+        old_runs=tuple(old_ids),
+        new_runs=tuple(new_ids),
+        old_failures=tuple(_failures(old)),
+        new_failures=tuple(_failures(new)),
+        lines=tuple(_lines(records[0], old, new)),
+        losses=said,
+        losses_equal=equal,
+        differences=changed,
+    )
+
+
+def _record(folder: Path) -> RunRecord:
+    with naming(folder):
+        return read_run(folder)
+
+
+def _measured(store: Store, ids: Sequence[str]) -> list[sqlite3.Row]:
+    return sorted(store.query(MEASURED, json.dumps(list(ids))), key=lambda row: ids.index(row["id"]))
+
+
+def _failures(rows: Sequence[sqlite3.Row]) -> Iterator[str]:
+    for row in rows:
+        if row["status"] == "failed":
+            yield f"{row['id']} failed: {cause_of(row['kind'], row['phase'], row['message'])}"
+
+
+def _lines(record: RunRecord, old: Sequence[sqlite3.Row], new: Sequence[sqlite3.Row]) -> Iterator[Line]:
+    """Of all that either has; of a training images/s say what seconds would."""
+    for name, quantity in QUANTITIES.items():
+        before, after = _values(old, quantity.column), _values(new, quantity.column)
+        if not (before or after) or (name == "s" and not record.cell.command):
+            continue
+        found = judge(record.cell, before, after, quantity.more_is_better, threshold=0.0)
+        single = len(before) == len(after) == 1
+        yield Line(
+            name=name,
+            old=tuple(before),
+            new=tuple(after),
+            ratio=found.ratio,
+            verdict=found.verdict,
+            reason=SINGLE_RUNS if single else found.reason,
+        )
+
+
+def _values(rows: Sequence[sqlite3.Row], column: str) -> list[float]:
+    return [row[column] for row in rows if row["status"] == "ok" and row[column] is not None]
+
+
+def losses(folder: Path) -> Losses:
+    """Of training, of every rank that has told any."""
+    ranks: Losses = {}
+    for rank, file in event_files(folder).items():
+        blocks = [event for event in file.events if isinstance(event, Block) and event.phase == "train"]
+        ranks[rank] = [loss for block in blocks for loss in block.losses]
+    return {rank: told for rank, told in ranks.items() if told}
+
+
+def compare_losses(old: Losses, new: Losses, may_differ: str) -> tuple[bool | None, str]:
+    """Bit by bit; None where there is nothing to compare. `may_differ` says why rounding may differ, if it may."""
+    if not old or not new:
+        return None, ""
+    if old == new:
+        return True, f"the losses of all {len(next(iter(old.values())))} steps are equal, bit by bit"
+    for rank in sorted(old.keys() & new.keys()):
+        for step, (before, after) in enumerate(zip(old[rank], new[rank], strict=False), 1):
+            if before != after:
+                meaning = may_differ if _close(before, after) else BEYOND_ROUNDING
+                return False, f"the losses differ from step {step} on, {_loss(before)} → {_loss(after)}: {meaning}"
+    return False, "the losses are equal as far as both go, but one has more of them than the other"
+
+
+def _close(before: float | None, after: float | None) -> bool:
+    return before is not None and after is not None and math.isclose(before, after, rel_tol=ROUNDING)
+
+
+def _loss(value: float | None) -> str:
+    return "none" if value is None else repr(value)
+
+
+def rounding(record: RunRecord, changed: Sequence[str]) -> str:
+    """What a small difference means: every framework repeats itself on one device with one core, if nothing is new."""
+    if record.cell.device_set.kind != "cpu" or record.cell.device_set.count > 1 or len(record.cell.cores[0]) > 1:
+        return "rounding, since several cores or devices, or a GPU, add up in no fixed order"
+    if changed:
+        return "rounding, which what differs below may change"
+    return "they should be equal: one device with one core, and nothing else is known to differ"

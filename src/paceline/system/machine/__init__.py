@@ -1,0 +1,4 @@
+"""What this machine is and does: cores, control groups, GPUs, identity.
+
+It reads; it changes nothing.
+"""

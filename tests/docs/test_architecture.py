@@ -1,0 +1,58 @@
+"""The map of the code is that of the code: rooms, picture, cycles, and the walk along one number."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import grimp
+import pytest
+
+import paceline
+from tests.docs import rooms
+from tests.docs.documented import ROOT
+
+SOURCE = Path(paceline.__file__).parent
+MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+MOST_MODULES = 14  # in a room, before it wants rooms of its own
+
+
+def test_top_of_the_source_holds_rooms_and_nothing_else() -> None:
+    files = {path.name for path in SOURCE.iterdir() if path.is_file()}
+    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert files == {"__init__.py", "__main__.py", "py.typed"}
+    assert folders == set(rooms.rooms())
+
+
+def test_picture_is_that_of_the_imports() -> None:
+    assert rooms.PICTURE.read_text(encoding="utf-8") == rooms.picture(), "make docs draws docs/rooms.svg again"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = grimp.build_graph("paceline")
+    circles = [
+        (module, imported)
+        for module in graph.modules
+        for imported in graph.find_modules_directly_imported_by(module)
+        if graph.chain_exists(imported, module)
+    ]
+    assert circles == []
+
+
+@pytest.mark.parametrize("package", sorted(path.parent for path in SOURCE.rglob("__init__.py")), ids=lambda p: p.name)
+def test_every_room_says_what_lives_there(package: Path) -> None:
+    said = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8")))
+    assert said
+    assert len([path for path in package.glob("*.py") if path.name != "__init__.py"]) <= MOST_MODULES
+
+
+def test_map_names_every_room_and_each_stop_of_the_walk_exists() -> None:
+    assert {f"`{room}/`" for room in rooms.rooms()} <= set(re.findall(r"`\w+/`", MAP))
+    walk = MAP.partition("## Along one number")[2].partition("\n## ")[0]
+    stops = re.findall(r"\[`(\w+)`\]\(\.\./(src/[\w/.]+)\)", walk)
+    assert len(stops) >= 5
+    for name, path in stops:
+        assert re.search(rf"^\s*(def|class|CREATE (VIEW|TABLE)) {name}\b", (ROOT / path).read_text(), re.MULTILINE), (
+            name
+        )

@@ -1,0 +1,76 @@
+"""Drives the real `paceline` command with results in a place of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from paceline.system.processes import RUN_VARIABLE
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """`paceline` with `--store` in a test's own folder; environments are those of the machine."""
+
+    store: Path
+
+    def arguments(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "paceline", *words, "--store", str(self.store)]
+
+    def __call__(self, *words: str, limit_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
+        limit = ["prlimit", f"--as={limit_bytes}"] if limit_bytes else []
+        return subprocess.run(
+            [*limit, *self.arguments(*words)], capture_output=True, text=True, timeout=300, check=False
+        )
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(self.arguments(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def rows(self, *words: str) -> list[dict[str, Any]]:
+        shown = self("show", "--format", "json", *words)
+        assert shown.returncode == 0, shown.stderr
+        rows: list[dict[str, Any]] = json.loads(shown.stdout)
+        return rows
+
+    def outcomes(self) -> list[Path]:
+        """Runs that came to an end."""
+        return sorted(self.store.glob("runs/*/outcome.json"))
+
+    def events(self) -> list[dict[str, Any]]:
+        """All events so far, of all runs and ranks."""
+        paths = sorted(self.store.glob("runs/*/events-*.jsonl"))
+        lines = [line for path in paths for line in path.read_text().splitlines()]
+        return [json.loads(line) for line in lines]
+
+    def processes(self) -> list[psutil.Process]:
+        """Live processes of any run in this store."""
+        runs = {path.name for path in self.store.glob("runs/*")}
+        return [process for process in psutil.process_iter() if _run_of(process) in runs]
+
+
+def _run_of(process: psutil.Process) -> str | None:
+    try:
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.environ().get(RUN_VARIABLE)
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return None
+
+
+def wait_until(true: Callable[[], Any], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    os.kill(pid, number)

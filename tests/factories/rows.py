@@ -1,0 +1,90 @@
+"""Rows of tables as tests need them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from paceline.analysis.rows.command_rows import CommandRow
+from paceline.analysis.rows.row import Row
+from paceline.analysis.statistics.estimates import Estimate
+from paceline.store.resources import Noise
+
+
+def made_row(**changes: object) -> Row:
+    """PyTorch on one CPU device, with some fields changed."""
+    row = Row(
+        workload="cifar10-conv",
+        framework="torch",
+        framework_version="2.13.0",
+        machine="0123abcd",
+        machine_description="AMD EPYC, 2 cores, 24 GiB, Linux 6.1",
+        quick=False,
+        devices="1xcpu",
+        device_count=1,
+        update="replicated",
+        parameter_device="",
+        data="fake:device",
+        input="",
+        precision="float32",
+        batch_size=128,
+        shares=(128,),
+        slow=(),
+        wrapped=False,
+        learning_rate=0.01,
+        steps=60,
+        warmup=10,
+        evaluate="never",
+        epochs=0.1536,
+        seed=1,
+        cores_per_device=1,
+        status="ok",
+        reason=None,
+        marks=(),
+        repeats=5,
+        images_per_second=Estimate(3631.7, 3468.8, 3854.1),
+        images_per_processor_second=3600.0,
+        seconds=2.1147,
+        seconds_per_epoch=13.768,
+        first_step_seconds=0.055,
+        waiting=None,
+        train_accuracy=None,
+        test_accuracy=None,
+        evaluation_seconds=None,
+        target=None,
+        runs_at_target=0,
+        seconds_to_target=None,
+        images_to_target=None,
+        peak_memory_mib=(157.25,),
+        idle_memory_mib=(301.5,),
+        started_memory_mib=(),
+        allocator_memory_mib=(),
+        utilisation=((0.9, 0.97, 0.99),),
+        noise=Noise(load=0.5, other=0.012, stolen=0.001, switches_per_second=35.0),
+        memory_of="device",
+        scaling_kind="strong",
+        scaling=1.0,
+        scaling_interval=None,
+        efficiency=1.0,
+        wrapped_efficiency=None,
+        batch_norm=True,
+        parameters=420_096,
+        verified=False,
+        runs=("20261115-230959-000001-a00ff3",),
+        failed_run=None,
+        log_end=None,
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+COMMAND = CommandRow(
+    line="python train.py -e 1",
+    folder="/work",
+    real_seconds=Estimate(20.6, 20.0, 21.0),
+    user_seconds=17.0,
+    system_seconds=3.3,
+    times_sampled=False,
+    largest_process_mib=None,
+    left_behind=0,
+    readings={},
+    missing=(),
+)
