@@ -95,6 +95,8 @@ def many_runs(folder: Path, count: int) -> Store:
         for day, settings in enumerate(suites()):
             stage.clock.set(FIRST_DAY + day * DAY_SECONDS)
             plan = make_plan(make_suite(settings, settings["name"]), stage.machine)
+            if not plan.runs:
+                raise RuntimeError(f"{settings['name']}: nothing can run: {plan.skips[0].reason}")  # else it never ends
             store.save_plan(plan, f"paceline run {settings['name']}.toml --again")
             for run in plan.runs[:left]:
                 stage.execute(run, store)

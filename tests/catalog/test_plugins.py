@@ -68,6 +68,15 @@ def test_framework_and_workload_of_another_package_are_listed(tmp_path: Path) ->
     assert "\ngood: cifar10-conv, batch 8" in paceline(tmp_path, "list", "workloads").stdout
 
 
+def test_plugin_may_still_import_names_of_the_first_version(tmp_path: Path) -> None:
+    older = WORKLOAD.replace("paceline.catalog.", "paceline.")
+    assert "from paceline.workloads.definition import" in older
+    package(tmp_path, "plug", {"__init__.py": "", "work.py": older}, GOOD)
+    listed = paceline(tmp_path, "list", "workloads")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert "\ngood: cifar10-conv, batch 8" in listed.stdout
+
+
 @pytest.mark.parametrize(
     ("files", "points", "problem"),
     [

@@ -10,6 +10,7 @@ from paceline.plan.from_flags import read_suite
 from paceline.plan.planning import Plan, make_plan
 from paceline.plan.skipping import check_wanted, said_of_skips
 from paceline.system.errors import UserError
+from paceline.system.machine.machine import this_machine  # noqa: F401 - for the condition below
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
 
@@ -70,9 +71,7 @@ def test_flag_for_devices_of_which_some_are_here_makes_skips_of_the_others() -> 
     assert [skip.reason for skip in plan.skips] == ["this machine has no cuda:2"]
 
 
-@pytest.mark.skipif(
-    "__import__('paceline.system.machine.machine').machine.this_machine().gpus", reason="needs a machine without GPUs"
-)
+@pytest.mark.skipif("this_machine().gpus", reason="needs a machine without GPUs")
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_suite_for_gpus_ends_well_without_any(paceline: CommandLine, command: str) -> None:
     ended = paceline(command, "keras-backends")

@@ -267,13 +267,13 @@ def test_internal_error_of_a_replay_is_kept_as_well(
 
 
 SABOTAGED = """
-from paceline import runner
-real, calls = runner.judge, iter([True])
+from paceline.run import session
+real, calls = session.judge, iter([True])
 def judge(*given, **named):
     if next(calls, False):
         raise LookupError("a bug that nobody has thought of")
     return real(*given, **named)
-runner.judge = judge
+session.judge = judge
 from paceline.cli import main
 main()
 """

@@ -33,7 +33,7 @@ from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
 from tests.factories.runs import FAILED, OK, on_devices, record, save_run, trained
 
-OLDER = Path(__file__).parent / "older_results"
+OLDER = Path(__file__).parents[1] / "end_to_end" / "older_results"
 
 
 def planned(**choices: Any) -> Plan:

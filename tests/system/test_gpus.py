@@ -32,7 +32,7 @@ print(msgspec.json.encode((nvidia(), cards.look(), cards.troubles, sorted(cards.
 # The command, with a fake framework that takes cards.
 RUN = """
 import msgspec
-from paceline import frameworks
+from paceline.catalog import frameworks
 read = frameworks._read
 def with_cards(name, folder):
     return msgspec.structs.replace(read(name, folder), devices=("cpu", "cuda"))

@@ -54,18 +54,18 @@ def test_count_that_nobody_tells_is_none(tmp_path: Path) -> None:
 HUNGRY = """
 import os, sys
 from pathlib import Path
-from paceline import oom
+from paceline.system.machine import oom_kills
 from tests.factories.command_line import CommandLine
 from tests.factories.control_groups import v1, v2
 Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
-before = oom.kills()
+before = oom_kills.kills()
 child = os.fork()
 if not child:
     Path("/proc/self/oom_score_adj").write_text("1000")  # so that the kernel takes this one
     held = bytearray(1_000_000_000)
     held[::4096] = bytes([1]) * len(held[::4096])
     os._exit(0)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), oom.kills() - before)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), oom_kills.kills() - before)
 """
 
 
