@@ -43,6 +43,16 @@ def test_older_results_are_compared(older: CommandLine) -> None:
     assert len([one for one in found["cells"] if one["verdict"] == "cannot tell"]) > 3
 
 
+@pytest.mark.real
+def test_older_run_replays(older: CommandLine) -> None:
+    ended = older("replay", "20261118-214745-510524-0d7f78", "--format", "json")
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["new_failures"] == []
+    assert found["cell"] == "cifar10-conv jax 1xcpu fake:device batch 64"
+    assert found["losses_equal"] or "differ from step" in found["losses"]  # other processors round otherwise
+
+
 def withdrawn(row: dict[str, Any]) -> dict[str, Any]:
     """Only this differs on purpose: verdicts on equal shares no longer vouch for unequal ones."""
     return {**row, "verified": row["verified"] and len(set(row["shares"])) == 1} if "verified" in row else row
