@@ -19,8 +19,8 @@ import msgspec
 
 from benchmarks.determined import Figure, column, figures, how_determined, setting
 from paceline.catalog.published import Benchmark, Record, all_benchmarks
+from paceline.studies.audit.printed_rows import Finding
 from paceline.studies.audit.published import document_of
-from paceline.studies.audit.rows import Finding
 from paceline.studies.audit.rules.all_rules import examine
 
 PAGE = Path(__file__).parent.parent / "docs" / "published.md"

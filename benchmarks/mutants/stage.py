@@ -21,11 +21,11 @@ from benchmarks.mutants.networks import Setting
 from paceline.catalog.frameworks import Framework, find
 from paceline.environments import virtual_environments
 from paceline.environments.worker_code import deploy
-from paceline.environments.worker_environment import worker_environment
+from paceline.environments.worker_variables import worker_environment
 from paceline.plan.devices import parse_devices
 from paceline.run.launchers import Command, Launch, direct, held_port
 from paceline.studies.equivalence.probing import Arrays, joined
-from paceline.studies.equivalence.questions import Question
+from paceline.studies.equivalence.verification_cases import Question
 from paceline.studies.equivalence.verify import DECAY_FACTOR, gently, verification_job
 from paceline.system.machine.machine import this_machine
 from paceline_worker.protocol import JOB_FILE, Job

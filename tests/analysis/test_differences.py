@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from paceline.analysis.comparison.comparison import Comparison, compare
+from paceline.analysis.comparison.compare import Comparison, compare
 from paceline.analysis.comparison.selections import choose
 from paceline.cli import reading
 from paceline.plan.cell import Cell

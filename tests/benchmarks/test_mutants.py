@@ -24,7 +24,7 @@ from paceline.plan.devices import parse_devices
 from paceline.store.records.verdict import Finding
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.quantities import QUANTITIES
-from paceline.studies.equivalence.questions import Question
+from paceline.studies.equivalence.verification_cases import Question
 from paceline.studies.equivalence.verify import make_trial, verify
 from paceline.system.machine.machine import this_machine
 from paceline_worker.graph import Add, BatchNorm, Conv, Flatten, Graph, Input, MaxPool, Relu

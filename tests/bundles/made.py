@@ -15,11 +15,11 @@ import pytest
 
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles.archive import add
-from paceline.bundles.checking import moment
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
 from paceline.bundles.manifest import MANIFEST_FILE
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.record_checks import moment
+from paceline.bundles.selection import Choice
 from paceline.plan.cell import Cell
 from paceline.plan.planning import Run, make_job
 from paceline.report.tables.render import text

@@ -10,9 +10,9 @@ import pytest
 
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles import messages
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
+from paceline.bundles.selection import Choice
 from paceline.plan.external.command import ExternalCommand, Metric
 from paceline.report.page.report_file import write_report
 from paceline.report.tables.render import text

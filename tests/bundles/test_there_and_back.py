@@ -10,17 +10,17 @@ import msgspec
 import pytest
 
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.bundles import reading
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles import importing
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
+from paceline.bundles.selection import Choice
 from paceline.plan.planning import make_plan
 from paceline.plan.run_keys import run_key
 from paceline.plan.suite import Suite
 from paceline.report.tables.render import text
-from paceline.run.measuring import pending
+from paceline.run.plan_runner import pending
 from paceline.store import certificates
-from paceline.store.imported import came_from_elsewhere
+from paceline.store.import_notes import came_from_elsewhere
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.machine.machine import this_machine
@@ -221,7 +221,7 @@ def test_import_that_was_broken_off_is_finished_by_another(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(reading, "_index", interrupted)
+        patched.setattr(importing, "_index", interrupted)
         import_bundle(bundle, target)
     assert [row.machine for row in table_rows(target, {}, everything=True)] == [machine().id]
     assert import_bundle(bundle, target).runs_before == 3

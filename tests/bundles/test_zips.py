@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from paceline.bundles import archive, manifest
+from paceline.bundles.exporting import export_bundle
 from paceline.bundles.manifest import MANIFEST_FILE
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.selection import Choice
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from tests.bundles.made import BROKEN, FIRST, pack, read, refused, with_true_list

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from paceline.catalog.datasets import Dataset
+from paceline.catalog.datasets.archives import members
 from paceline.catalog.datasets.cifar10 import PICTURES, PNG_START, from_pictures
-from paceline.catalog.datasets.reading import members
 from paceline.system.errors import UserError
 from tests.factories.cifar10 import left_in, paceline_data, pack, write_batches
 

@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from paceline.catalog import datasets
 from paceline.catalog.datasets import Dataset
 from paceline.catalog.datasets.cifar10 import SPEC
-from paceline.catalog.datasets.sources import Download
+from paceline.catalog.datasets.downloads import Download
 from paceline.system.errors import UserError
 from tests.factories.cifar10 import BATCHES, arguments, environment, left_in, paceline_data, pack, write_batches
 from tests.factories.command_line import send, wait_until

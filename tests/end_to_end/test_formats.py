@@ -16,7 +16,7 @@ import pytest
 
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.store import Store
-from paceline.system.formats import BUNDLE, IMPORT, INDEX, JOB, PLAN, RUN_RECORD, VERSIONS
+from paceline.system.format_versions import BUNDLE, IMPORT, INDEX, JOB, PLAN, RUN_RECORD, VERSIONS
 from paceline.system.machine.machine import this_machine
 from paceline_worker.protocol import JOB_FORMAT, Job
 from tests.bundles.made import FIRST, SECOND, edited, of_machine, pack, read, save, with_true_list

@@ -9,9 +9,9 @@ import pytest
 
 from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.table_rows import layout_of, table_rows
-from paceline.bundles.selecting import Choice, select
-from paceline.report.page.pages import layouts_of
-from paceline.report.server import listing
+from paceline.bundles.selection import Choice, select
+from paceline.report.page.report_page import layouts_of
+from paceline.report.server import lists
 from paceline.store.store import Store, new_id
 from tests.factories.runs import CELL, FAILED, OK, record, save_plan, save_run, trained
 
@@ -76,9 +76,9 @@ def test_failure_stays_in_its_plan_when_it_is_tried_again(store: Store) -> None:
     (before,), (after,) = (table_rows(store, {"plan": plan}) for plan in (monday, tuesday))
     assert (before.status, before.reason) == ("failed", "1 of 2 runs: crash in train: killed by SIGSEGV")
     assert (after.failed_run, after.images_per_second_of_runs) == (None, (30, 20))
-    lines = {line.id: line.counts for line in listing.plans(store, 1)[1]}
+    lines = {line.id: line.counts for line in lists.plans(store, 1)[1]}
     assert lines == {monday: {"failed": 1}, tuesday: {"noisy": 1}}  # of 30 and 20
-    assert [listing.cells(store, plan)[0].status for plan in (monday, tuesday)] == ["failed", "noisy"]
+    assert [lists.cells(store, plan)[0].status for plan in (monday, tuesday)] == ["failed", "noisy"]
 
 
 def test_plan_that_found_its_runs_done_keeps_those(store: Store) -> None:

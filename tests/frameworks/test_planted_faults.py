@@ -16,7 +16,7 @@ from paceline.plan.devices import parse_devices
 from paceline.studies.equivalence import probing
 from paceline.studies.equivalence.probing import Arrays, probe, reference_probe
 from paceline.studies.equivalence.quantities import END_TO_END, QUANTITIES, derived, differences_of
-from paceline.studies.equivalence.questions import Question
+from paceline.studies.equivalence.verification_cases import Question
 from paceline.studies.equivalence.verify import make_trial, verify
 from paceline.system.machine.machine import this_machine
 from paceline_worker.graph import Graph

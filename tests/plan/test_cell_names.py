@@ -13,9 +13,9 @@ from rich.console import Console
 from paceline.analysis.findings import findings
 from paceline.analysis.rows.labels import placed
 from paceline.plan.cell_names import cell_name, cell_names
-from paceline.plan.from_flags import read_suite
 from paceline.plan.matrix import cells_of
 from paceline.plan.planning import make_plan
+from paceline.plan.requested_suites import read_suite
 from paceline.plan.suite import known_suites, make_suite
 from paceline.report.tables.remarks import remarks
 from paceline.report.tables.render import markdown, text

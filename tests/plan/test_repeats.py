@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.plan.from_flags import read_suite
 from paceline.plan.repeats import said_of_few
+from paceline.plan.requested_suites import read_suite
 from tests.factories.command_line import CommandLine
 
 FAKE = ("cifar10-conv", "--framework", "fake", "--steps", "2", "--warmup", "0", "--batch-size", "8")

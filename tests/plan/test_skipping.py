@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from paceline.plan.from_flags import read_suite
 from paceline.plan.planning import Plan, make_plan
+from paceline.plan.requested_suites import read_suite
 from paceline.plan.skipping import check_wanted, said_of_skips
 from paceline.system.errors import UserError
 from paceline.system.machine.machine import this_machine  # noqa: F401 - for the condition below

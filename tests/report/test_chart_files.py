@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from paceline.report.charts.chart_files import Wish, draw
 
 from paceline.report.charts.drawing import svg
-from paceline.report.charts.files import Wish, draw
 from paceline.report.charts.kinds import Picture
 from paceline.report.charts.style import LOOKS
 from paceline.store.store import Store

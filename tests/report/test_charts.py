@@ -14,7 +14,7 @@ from paceline.analysis.rows.row import Row, Scaled
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.charts import KINDS, figures, pictures
 from paceline.report.charts.kinds import Picture
-from paceline.report.charts.material import MOST_CELLS, MOST_LINES
+from paceline.report.charts.parts import MOST_CELLS, MOST_LINES
 from paceline.report.charts.style import COLOURS, DASHES, LOOKS, PHASE_INK, SHAPES, config
 from paceline.store.series import Moment, Series
 from paceline_worker.protocol import PHASES

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paceline.cli.actions import Shape, show_table
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
-from paceline.cli.commands import Shape, show_table
-from paceline.report.tables import grids
+from paceline.report.tables import render_layouts
 from paceline.report.tables.published_comparison import Pair, beside_published, has_epochs, pairs_of
 from paceline.system.errors import UserError
 from tests.factories.rows import made_row
@@ -285,7 +285,7 @@ def test_other_forms_have_no_place_for_published_figures(form: str, tmp_path: Pa
 def test_it_fits_the_terminal(width: int) -> None:
     rows = [published(), published(learning_rate=0.01, steps=60), resnet(), resnet(learning_rate=0.4, steps=60)]
     grid = beside_published(rows)
-    shown = grids.text([grid], width)
+    shown = render_layouts.text([grid], width)
     assert max(map(len, shown.splitlines())) <= width
     assert len(shown.split("* (a)")[0].splitlines()) < 3 * len(grid.lines)  # no place is broken into many lines
 

@@ -10,13 +10,13 @@ import pytest
 
 from paceline.analysis.rows.command_rows import command_row
 from paceline.analysis.rows.row import Row
-from paceline.cli.choices import Choices
+from paceline.cli.suite_flags import Choices
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand
-from paceline.plan.from_flags import read_suite
 from paceline.plan.matrix import cells_of
+from paceline.plan.requested_suites import read_suite
 from paceline.plan.shares import told_shares
-from paceline.report.tables.reproducing import command_line, once_more
+from paceline.report.tables.rerun_command import command_line, once_more
 from tests.factories.machines import machine
 from tests.factories.rows import made_row
 

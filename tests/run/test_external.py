@@ -18,14 +18,14 @@ import pytest
 
 from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.environments.worker_environment import INHERITED
+from paceline.environments.worker_variables import INHERITED
 from paceline.plan.external.command import ExternalCommand
-from paceline.plan.external.readings import LINE_BYTES, parse_metric, preset, read_log, values_of
+from paceline.plan.external.output_metrics import LINE_BYTES, parse_metric, preset, read_log, values_of
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render import FORMATS, text
 from paceline.run.external import waiter
 from paceline.run.external.command_line import labels, split
-from paceline.run.external.measuring import Wishes, judge, make_plan
+from paceline.run.external.session import Wishes, judge, make_plan
 from paceline.run.worker import LOG_FILE
 from paceline.store.index.command_usage import FILE as USAGE_FILE
 from paceline.store.index.command_usage import Report, usage_of

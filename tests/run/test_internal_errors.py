@@ -15,14 +15,14 @@ from typing import Any
 import psutil
 import pytest
 
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
+from paceline.bundles.selection import Choice
 from paceline.plan.planning import Run, make_plan
 from paceline.plan.suite import make_suite
-from paceline.report.server.one_run import one_run
+from paceline.report.server.run_page import one_run
 from paceline.run import internal_errors
-from paceline.run.external import measuring as timing
+from paceline.run.external import session as timing
 from paceline.run.launchers import Command
 from paceline.run.session import Tools, execute
 from paceline.run.worker import Worker
@@ -227,7 +227,7 @@ def bench(tools: Tools) -> timing.Bench:
 
 
 @pytest.mark.parametrize(
-    "broken", ["paceline.run.external.measuring.code_of", "paceline.run.external.measuring.CommandProcess"]
+    "broken", ["paceline.run.external.session.code_of", "paceline.run.external.session.CommandProcess"]
 )
 def test_command_that_could_not_even_be_started_is_a_failure(
     tools: Tools, monkeypatch: pytest.MonkeyPatch, broken: str
@@ -243,7 +243,7 @@ def test_internal_error_beside_a_command_is_kept_as_well(
     tools: Tools, monkeypatch: pytest.MonkeyPatch, *, keep: bool
 ) -> None:
     """Also of a run that only warms up and would be forgotten."""
-    monkeypatch.setattr("paceline.run.external.measuring.usage_of", fail)
+    monkeypatch.setattr("paceline.run.external.session.usage_of", fail)
     wishes = timing.Wishes(repeats=1, warmup_runs=0, timeout=60.0)
     (run,) = timing.make_plan(["true"], wishes, tools.machine).runs
     outcome = timing.execute(run, bench(tools), keep=keep)

@@ -13,7 +13,7 @@ import pytest
 
 from paceline.catalog.frameworks import Framework, all_frameworks, find
 from paceline.environments import virtual_environments
-from paceline.environments.worker_environment import INHERITED
+from paceline.environments.worker_variables import INHERITED
 from paceline.run.launchers import LAUNCHERS, Command, commands, held_port
 from paceline.system.processes import RUN_VARIABLE
 from paceline_worker.protocol import Job

@@ -12,15 +12,15 @@ import pytest
 from rich.console import Console
 
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.environments.older_code import SAME_TRAINING, older_code_hash, same_code
+from paceline.environments.older_code_hashes import SAME_TRAINING, older_code_hash, same_code
 from paceline.environments.worker_code import code_hash
 from paceline.plan.cell import Cell
 from paceline.plan.pilots import pilots
 from paceline.plan.planning import Plan, make_plan
 from paceline.plan.run_keys import run_key
 from paceline.plan.suite import Suite, make_suite
-from paceline.run.measuring import pending
 from paceline.run.older_keys import FIELDS, older_run_key, older_twin_key, with_older_results
+from paceline.run.plan_runner import pending
 from paceline.run.progress import Progress
 from paceline.run.session import Tools, measured_shares
 from paceline.store.index.file import INDEX_FILE

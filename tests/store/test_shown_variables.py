@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from paceline.analysis.comparison.differences import Pair, differences
+from paceline.bundles.exporting import export_bundle
 from paceline.bundles.messages import written
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.selection import Choice
 from paceline.catalog.frameworks import all_frameworks
-from paceline.environments.worker_environment import INHERITED, worker_environment
+from paceline.environments.worker_variables import INHERITED, worker_environment
 from paceline.report.page.report_file import write_report
-from paceline.report.server.one_run import one_run
-from paceline.run.external.measuring import _kept
+from paceline.report.server.run_page import one_run
+from paceline.run.external.session import _kept
 from paceline.store.index.setups import setup_of
 from paceline.store.shown_variables import HIDDEN, harmless, shown_variables
 from paceline.store.store import Store

@@ -16,10 +16,10 @@ from hypothesis import strategies
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.catalog.published import all_benchmarks
 from paceline.report.studies import audits
-from paceline.report.tables import grids, layouts, render
+from paceline.report.tables import layouts, render, render_layouts
 from paceline.store.store import Store
 from paceline.studies.audit import Audit, audit
-from paceline.studies.audit.rows import Batch, Finding, batch, device_count, number, numbers
+from paceline.studies.audit.printed_rows import Batch, Finding, batch, device_count, number, numbers
 from paceline.studies.audit.rules.all_rules import RULES, examine, judge
 from paceline.studies.audit.text.reading import read_csv, read_markdown
 from paceline.system.errors import UserError
@@ -649,7 +649,7 @@ def test_store_is_audited_against_the_base_of_each_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", layouts.LAYOUTS)
 def test_own_report_is_right_in_every_shape(store: Store, layout: str) -> None:
-    page = grids.FORMATS["markdown"](layouts.LAYOUTS[layout](table_rows(store, {})))
+    page = render_layouts.FORMATS["markdown"](layouts.LAYOUTS[layout](table_rows(store, {})))
     assert texts(page) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paceline.studies.audit import audit
-from paceline.studies.audit.rows import Document, Finding, duration, number
+from paceline.studies.audit.printed_rows import Document, Finding, duration, number
 from paceline.studies.audit.rules.all_rules import RULES, examine, judge
 from paceline.studies.audit.text.reading import read_csv, read_markdown
 

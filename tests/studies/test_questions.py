@@ -8,7 +8,7 @@ import pytest
 
 from paceline.catalog.frameworks import find
 from paceline.store import certificates
-from paceline.studies.equivalence.questions import Matrix, Question
+from paceline.studies.equivalence.verification_cases import Matrix, Question
 from paceline.studies.equivalence.verify import verification_job
 from paceline.system.errors import UserError
 from paceline_worker.frameworks.reference.backend import FrameworkBackend

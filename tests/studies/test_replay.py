@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from paceline.analysis.comparison.differences import NOTHING_ELSE, Pair, differences
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
+from paceline.bundles.selection import Choice
 from paceline.plan.planning import Run, make_job
 from paceline.store.index.setups import setup_of
 from paceline.store.store import Store

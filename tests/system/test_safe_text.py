@@ -14,16 +14,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paceline.analysis.comparison.comparison import compare
+from paceline.analysis.comparison.compare import compare
 from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts.kinds import KINDS
 from paceline.report.page.report_file import write_report
 from paceline.report.studies import audits, comparison, replays, verdicts
-from paceline.report.tables.grids import FORMATS as GRID_FORMATS
-from paceline.report.tables.grids import in_layout
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render import FORMATS
+from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
+from paceline.report.tables.render_layouts import in_layout
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import RunRecord
@@ -135,7 +135,7 @@ def test_audit_of_strange_names_steers_nothing(tmp_path: Path, form: str) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_chart_of_strange_names_steers_nothing(hostile: Store, tmp_path: Path, kind: str) -> None:
-    from paceline.report.charts.files import Wish, draw
+    from paceline.report.charts.chart_files import Wish, draw
 
     path = tmp_path / "chart.svg"
     try:

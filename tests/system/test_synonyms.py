@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.catalog.frameworks import all_frameworks
 from paceline.catalog.workloads import WORKLOADS
-from paceline.cli.choices import Choices
+from paceline.cli.suite_flags import Choices
 from paceline.plan.devices import parse_devices
 from paceline.plan.matrix import SOURCES, cells_of
 from paceline.plan.suite import make_suite

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paceline.analysis.rows.chance import little_better
+from paceline.analysis.rows.chance_accuracy import little_better
 from paceline.analysis.rows.labels import placed, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import Bases, next_fewer, training

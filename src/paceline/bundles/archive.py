@@ -26,7 +26,7 @@ from paceline.bundles.manifest import (
     decode_versioned,
     most_bytes,
 )
-from paceline.system.formats import BUNDLE
+from paceline.system.format_versions import BUNDLE
 from paceline.system.text.safe_text import printable
 
 CHUNK_BYTES = 2**20

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from paceline.system.errors import UserError
-from paceline.system.formats import BUNDLE, VERSIONS, NewerError, Versioned, check_version
+from paceline.system.format_versions import BUNDLE, VERSIONS, NewerError, Versioned, check_version
 
 MANIFEST_FILE = "manifest.json"
 

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from paceline.bundles.reading import Taken
-from paceline.bundles.writing import Written
+from paceline.bundles.exporting import Written
+from paceline.bundles.importing import Taken
 from paceline.report.escaping import few
 from paceline.system.machine.machine import Machine
 from paceline.system.text.safe_text import printable

@@ -36,9 +36,9 @@ def export(
     everything
         All plans and runs of the store.
     """
+    from paceline.bundles.exporting import export_bundle
     from paceline.bundles.messages import written
-    from paceline.bundles.selecting import Choice
-    from paceline.bundles.writing import export_bundle
+    from paceline.bundles.selection import Choice
     from paceline.store.store import Store
 
     choice = Choice(runs, suite, plan, everything)
@@ -54,8 +54,8 @@ def import_(bundle: Path, *, store: StoreFlag = None) -> None:
     bundle
         The file.
     """
+    from paceline.bundles.importing import import_bundle
     from paceline.bundles.messages import taken
-    from paceline.bundles.reading import import_bundle
     from paceline.store.store import Store
 
     print(taken(import_bundle(bundle, Store(store or default_store())), bundle))

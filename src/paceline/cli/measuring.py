@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, MachineFlag, StoreFlag, WaitFlag, app
-from paceline.cli.choices import Choices
+from paceline.cli.suite_flags import Choices
 from paceline.system.paths import default_store
 
 
@@ -21,7 +21,7 @@ def plan(*what: str, choices: Choices = Choices(), machine_name: MachineFlag = N
     what
         Workloads, or one suite: its name or its file.
     """
-    from paceline.cli.commands import show_plan
+    from paceline.cli.actions import show_plan
     from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)
@@ -49,7 +49,7 @@ def run(
     retry_failed
         Measure again what failed.
     """
-    from paceline.cli.commands import run_suite
+    from paceline.cli.actions import run_suite
     from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)
@@ -127,8 +127,8 @@ def time(  # noqa: PLR0913 - each is a flag
     echo
         Show the output of the commands as it comes.
     """
-    from paceline.cli.commands import time_commands
-    from paceline.run.external.measuring import Wishes
+    from paceline.cli.actions import time_commands
+    from paceline.run.external.session import Wishes
     from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)

@@ -23,7 +23,7 @@ from paceline.cli.application import (
     EXIT_REGRESSION,
     EXIT_USER_ERROR,
 )
-from paceline.cli.choices import Choices
+from paceline.cli.suite_flags import Choices
 from paceline.plan.suite import DEFAULT_STEPS, Suite
 from paceline.report.escaping import markdown_cell
 

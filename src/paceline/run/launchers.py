@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paceline.catalog.frameworks import Framework
-from paceline.environments.worker_environment import worker_environment
+from paceline.environments.worker_variables import worker_environment
 from paceline.system.processes import RUN_VARIABLE
 from paceline_worker.protocol import Job
 

@@ -17,7 +17,7 @@ import msgspec
 from paceline.catalog.frameworks import Framework, find
 from paceline.catalog.workloads import known_workload
 from paceline.environments import virtual_environments
-from paceline.environments.older_code import older_code_hash
+from paceline.environments.older_code_hashes import older_code_hash
 from paceline.plan.cell import Cell
 from paceline.plan.planning import Plan, Run
 from paceline.store.store import Store

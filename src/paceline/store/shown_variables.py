@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from paceline.catalog.frameworks import all_frameworks
-from paceline.environments.worker_environment import INHERITED
+from paceline.environments.worker_variables import INHERITED
 from paceline.system.processes import RUN_VARIABLE
 from paceline.system.text.secret_names import PASSWORD_IN_ADDRESS, SECRET
 

@@ -18,13 +18,13 @@ import msgspec
 from paceline.plan.planning import Plan, Run
 from paceline.store.index.file import BUSY_SECONDS, INDEX_FILE, IndexFile, commit, is_current
 from paceline.store.index.rows import insert_plan, insert_run
-from paceline.store.left_out import leaving_out_newer
+from paceline.store.newer_records import leaving_out_newer
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import OUTCOME_FILE, PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord, cell_id
 from paceline.system.errors import UserError
 from paceline.system.files.atomic_files import write_bytes, write_json
 from paceline.system.files.regular_files import RECORD_BYTES, read_plain
-from paceline.system.formats import PLAN, decode_versioned
+from paceline.system.format_versions import PLAN, decode_versioned
 from paceline.system.text.safe_text import one_line, quoted, shortened
 from paceline_worker.protocol import JOB_FILE, Job
 

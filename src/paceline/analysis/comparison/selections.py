@@ -16,7 +16,7 @@ from paceline.analysis.rows.statuses import Limit
 from paceline.plan.cell import Cell
 from paceline.store.index.setups import Setup
 from paceline.store.index_damage import blaming_the_index
-from paceline.store.left_out import say_left_out
+from paceline.store.newer_records import say_left_out
 from paceline.store.records.outcome import cause_of
 from paceline.store.store import Store
 from paceline.system.errors import UserError

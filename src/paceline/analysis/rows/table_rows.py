@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from paceline.analysis.rows import resource_rows
-from paceline.analysis.rows.chance import chance, check_target, least_target
+from paceline.analysis.rows.chance_accuracy import chance, check_target, least_target
 from paceline.analysis.rows.command_rows import CommandRow, command_row
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import scaled
@@ -25,7 +25,7 @@ from paceline.catalog.workloads.definition import Workload
 from paceline.plan.cell import Cell
 from paceline.plan.shares import told_shares
 from paceline.store import certificates
-from paceline.store.left_out import say_left_out
+from paceline.store.newer_records import say_left_out
 from paceline.store.records.outcome import cause_of
 from paceline.store.run_results import Facts
 from paceline.store.store import Store

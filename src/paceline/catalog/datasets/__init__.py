@@ -1,6 +1,6 @@
 """Data sets: fetched, checked and prepared once, then read by every worker from the same files."""
 
-from paceline.catalog.datasets.getting import ensure, get
+from paceline.catalog.datasets.fetching import ensure, get
 from paceline.catalog.datasets.known import KNOWN
 from paceline.catalog.datasets.prepared import Dataset, find, intact
 

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from paceline.catalog.datasets.sources import Download, NpmPackage
+from paceline.catalog.datasets.downloads import Download, NpmPackage
 from paceline.catalog.datasets.spec import Array, Form, Spec
 from paceline.system.errors import UserError
 

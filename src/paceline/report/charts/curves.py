@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from paceline.analysis.rows.row import Row
-from paceline.report.charts.material import (
+from paceline.report.charts.captions import MOST_NAMED, MOST_TOLD, WITHOUT_RESULT, about, counted, names, numbered
+from paceline.report.charts.parts import (
     MOST_LINES,
     Drawing,
     Material,
@@ -19,7 +20,6 @@ from paceline.report.charts.material import (
     told_apart,
 )
 from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, Spec
-from paceline.report.charts.words import MOST_NAMED, MOST_TOLD, WITHOUT_RESULT, about, counted, names, numbered
 from paceline.report.escaping import few
 from paceline.store.series import Moment
 from paceline.system.text.formatting import number

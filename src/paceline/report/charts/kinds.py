@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from paceline.analysis.rows.row import Row
-from paceline.report.charts import bars, curves, lines, spans
-from paceline.report.charts.material import Drawing, Link, Material
+from paceline.report.charts import bars, curves, durations, lines
+from paceline.report.charts.captions import MOST_TOLD, WITHOUT_RESULT, about, fixed, short, where_and_what
+from paceline.report.charts.parts import Drawing, Link, Material
 from paceline.report.charts.style import Spec
-from paceline.report.charts.words import MOST_TOLD, WITHOUT_RESULT, about, fixed, short, where_and_what
 from paceline.report.escaping import few
 from paceline.report.tables.columns import machine_of, title, titled
 from paceline.store.series import Series
@@ -69,7 +69,7 @@ KINDS = {
         lead="Median of a step with its lowest and highest block",
         marks="means of blocks of steps, all runs; boxes: middle half and median; lines: lowest to highest",
         needs="training runs that ended well; a command measured from outside has no steps",
-        draw=spans.steps,
+        draw=durations.steps,
     ),
     "loss": Kind(
         title="Training loss",
@@ -93,7 +93,7 @@ KINDS = {
         marks="median of the runs; of several ranks the slowest; "
         "dark: the train phase, with the pauses between its blocks, which images/s leaves out",
         needs="training runs that ended well; a command measured from outside has no phases",
-        draw=spans.phases,
+        draw=durations.phases,
     ),
     "batch": Kind(
         title="Speed against batch size",

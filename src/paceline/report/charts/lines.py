@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
-from paceline.report.charts.material import (
+from paceline.report.charts.captions import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
+from paceline.report.charts.parts import (
     MOST_INTERVAL,
     MOST_LINES,
     Drawing,
@@ -20,7 +21,6 @@ from paceline.report.charts.material import (
     told_apart,
 )
 from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, WIDTH, Spec
-from paceline.report.charts.words import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
 from paceline.system.text.formatting import number
 
 

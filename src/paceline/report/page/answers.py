@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from paceline.analysis.findings import ACCURACY, MEMORY, RATIO, SPEED, Against, Judge, Quantity, interleaved
-from paceline.analysis.rows.chance import floor_of
+from paceline.analysis.rows.chance_accuracy import floor_of
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate, estimate

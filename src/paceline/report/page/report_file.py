@@ -9,7 +9,7 @@ from pathlib import Path
 
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts import start_drawing
-from paceline.report.page.pages import layouts_of, render_report, report_context
+from paceline.report.page.report_page import layouts_of, render_report, report_context
 from paceline.store.store import Store
 from paceline.system.files.atomic_files import check_place, write_bytes
 from paceline.system.text.secret_names import doubtful_names, warning

@@ -9,7 +9,7 @@ from paceline.analysis.rows.row import Row
 from paceline.report.page.badges import Mark, marks_of
 from paceline.report.page.words import shown
 from paceline.report.tables.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns
-from paceline.report.tables.commands import COMMAND_COLUMNS
+from paceline.report.tables.command_tables import COMMAND_COLUMNS
 from paceline.report.tables.disambiguation import with_places
 from paceline.report.tables.layouts import JOINT, Cells, Grid
 

@@ -14,9 +14,9 @@ import msgspec
 
 from paceline.plan.cell import Cell
 from paceline.plan.shares import MEASURED
-from paceline.report.server.names import names_in
+from paceline.report.server.stored_cell_names import names_in
 from paceline.report.server.unfinished_runs import SILENCE_SECONDS, OpenRun, OpenRuns
-from paceline.store.imported import imported_runs
+from paceline.store.import_notes import imported_runs
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.records.outcome import cause_of
 from paceline.store.records.runs import cell_id

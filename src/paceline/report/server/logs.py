@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from paceline.plan.external.readings import TERMINAL_CODES
+from paceline.plan.external.output_metrics import TERMINAL_CODES
 from paceline.system.files.regular_files import LINES_BYTES, NoPlainFileError, open_plain
 from paceline.system.text.safe_text import printable
 

@@ -21,12 +21,12 @@ from starlette.types import ASGIApp
 
 from paceline.report.charts.drawing import stop_drawing
 from paceline.report.page.templating import environment
+from paceline.report.server.event_streams import Streams
 from paceline.report.server.http.page_cache import Rendered
 from paceline.report.server.http.security import TOKEN_PARAMETER, TOKEN_VARIABLE, Access, Guard, access_to, is_loopback
 from paceline.report.server.live import Observer
-from paceline.report.server.streams import Streams
 from paceline.report.server.views import Site
-from paceline.store.left_out import say_left_out
+from paceline.store.newer_records import say_left_out
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.limits import check_flag

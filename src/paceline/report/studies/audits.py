@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from paceline.report.escaping import markdown_cell
 from paceline.studies.audit import Audit
-from paceline.studies.audit.rows import Finding
+from paceline.studies.audit.printed_rows import Finding
 from paceline.studies.audit.rules.all_rules import Unchecked
 from paceline.system.text import safe_text
 from paceline.system.text.safe_text import plainly

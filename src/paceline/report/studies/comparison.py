@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from paceline.analysis.comparison.comparison import INCONCLUSIVE, Compared, Comparison
+from paceline.analysis.comparison.compare import INCONCLUSIVE, Compared, Comparison
 from paceline.analysis.comparison.differences import NOTHING_ELSE
 from paceline.analysis.statistics.significance import LEVEL
 from paceline.plan.cell import Cell

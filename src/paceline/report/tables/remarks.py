@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from paceline.analysis.rows.chance import little_better
+from paceline.analysis.rows.chance_accuracy import little_better
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
 from paceline.report.escaping import few

@@ -26,7 +26,7 @@ from paceline.report.tables.columns import (
     speed_columns,
     tables,
 )
-from paceline.report.tables.commands import (
+from paceline.report.tables.command_tables import (
     COMMAND_COLUMNS,
     COMMAND_FOOTNOTE,
     command_blocks,

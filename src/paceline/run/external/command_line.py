@@ -10,7 +10,7 @@ from pathlib import Path
 from paceline.plan.cell import Cell
 from paceline.plan.devices import DeviceSet, assign_cores, check_present, wanted_devices
 from paceline.plan.external.command import ExternalCommand, Metric
-from paceline.plan.external.readings import parse_metric, preset
+from paceline.plan.external.output_metrics import parse_metric, preset
 from paceline.system.errors import UserError
 from paceline.system.machine.machine import Machine
 from paceline.system.text.safe_text import QUOTED, printable, shortened

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.plan.external.readings import values_of
+from paceline.plan.external.output_metrics import values_of
 from paceline.store import resources
 from paceline.store.records.runs import RunRecord
 from paceline.store.records.samples import Sample, read_samples

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import kind_of
-from paceline.system.formats import INDEX, VERSIONS, check_version
+from paceline.system.format_versions import INDEX, VERSIONS, check_version
 
 INDEX_FILE = "index.sqlite"
 BUSY_SECONDS = 30.0  # how long SQLite waits for a lock, before a transaction and at its end

@@ -8,7 +8,7 @@ import msgspec
 
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import CommandCode
-from paceline.system.formats import PLAN, RUN_RECORD, VERSIONS
+from paceline.system.format_versions import PLAN, RUN_RECORD, VERSIONS
 from paceline.system.machine.machine import Machine
 
 RUN_FOLDER, PLAN_FOLDER = "runs", "plans"

@@ -11,7 +11,7 @@ from paceline.store.index_damage import blaming_the_index
 from paceline.store.records.runs import PLAN_FOLDER, RUN_FOLDER
 from paceline.store.store import Store
 from paceline.studies.audit import published, store
-from paceline.studies.audit.rows import Finding
+from paceline.studies.audit.printed_rows import Finding
 from paceline.studies.audit.rules.all_rules import Judgement, Unchecked, judge
 from paceline.studies.audit.text import reading
 from paceline.system.errors import UserError

@@ -10,7 +10,7 @@ from paceline.catalog.networks.cost import Cost
 from paceline.catalog.published import Benchmark, Record
 from paceline.catalog.published import Claim as PublishedClaim
 from paceline.catalog.workloads import all_workloads
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     BUSY_DEVICES,
     BUSY_PERCENT,
     DEVICES,

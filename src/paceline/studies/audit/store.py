@@ -17,7 +17,7 @@ from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import OUTCOME_FILE, RUN_FOLDER, UNREADABLE
 from paceline.store.store import Store
 from paceline.store.training_progress import Trained
-from paceline.studies.audit.rows import Finding
+from paceline.studies.audit.printed_rows import Finding
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.store.records.verdict import Finding
-from paceline.studies.equivalence import steps
+from paceline.studies.equivalence import update_rule
 from paceline.studies.equivalence.probing import Arrays
 from paceline.studies.equivalence.rounding import longest_way, noise, room, summed
 from paceline_worker.graph import Conv, Dense, Graph
@@ -42,7 +42,7 @@ QUANTITIES = (
     # In bfloat16 a mean over 16 values or more.
     Quantity("statistics", "what a step adds to running statistics", 2e-5, noise=0.25),
     Quantity("update", "changes of weights in a step", 1e-3, noise=1.0),
-    *(Quantity(name, meaning, 1e-3, noise=1.0) for name, meaning in steps.QUANTITIES.items()),
+    *(Quantity(name, meaning, 1e-3, noise=1.0) for name, meaning in update_rule.QUANTITIES.items()),
     Quantity("prediction", "predictions", 1e-5, adds_up=True, noise=1.0),
     Quantity("losses", "losses", 1e-4, noise=0.5),  # a mean over four images or more
     Quantity("evaluation", "predictions in evaluation", 1e-3, noise=1.0),
@@ -51,7 +51,7 @@ QUANTITIES = (
 FLOAT32_ROUNDING = 2.0**-23
 RUNNING = (".mean", ".variance")
 END_TO_END = ("prediction/", "losses", "evaluation")
-STEPPING = ("update", "statistics", *steps.QUANTITIES)  # changes of arrays
+STEPPING = ("update", "statistics", *update_rule.QUANTITIES)  # changes of arrays
 LEAST = 1e-3  # of the typical gradient of a layer or of the network: what is smaller counts as zero
 Judge = Callable[[Job, Arrays, str], Arrays]  # the reference: what it makes of these outputs, for a task of a probe
 
@@ -60,8 +60,8 @@ def findings_of(arrays: Arrays, truth: Arrays, job: Job, judge: Judge) -> Iterat
     """From what a framework showed, and what the reference did of the whole network."""
     graph = Graph.from_json(job.graph)
     whole = {name: array for name, array in derived(graph, truth).items() if name.startswith(END_TO_END)}
-    expected = {**local_truth(arrays, job, judge), **steps.ruled(job, arrays), **whole}
-    yield from compare(graph, {**derived(graph, arrays), **steps.seen(job, arrays)}, expected, job.precision)
+    expected = {**local_truth(arrays, job, judge), **update_rule.ruled(job, arrays), **whole}
+    yield from compare(graph, {**derived(graph, arrays), **update_rule.seen(job, arrays)}, expected, job.precision)
 
 
 def local_truth(arrays: Arrays, job: Job, judge: Judge) -> Arrays:

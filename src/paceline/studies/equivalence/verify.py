@@ -15,7 +15,7 @@ from paceline.store.records.verdict import Finding, Verdict
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.probing import Arrays, Probe, probe, reference_probe
 from paceline.studies.equivalence.quantities import Judge, finding, findings_of
-from paceline.studies.equivalence.questions import Question
+from paceline.studies.equivalence.verification_cases import Question
 from paceline.system.machine.machine import Machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Job

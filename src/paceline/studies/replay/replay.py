@@ -22,17 +22,17 @@ from paceline.plan.devices import check_present
 from paceline.plan.planning import Plan, Run, make_job, reason_to_skip
 from paceline.plan.shares import MEASURED
 from paceline.plan.suite import Suite
-from paceline.run.external import measuring as timing
+from paceline.run.external import session as timing
 from paceline.run.progress import Progress
 from paceline.run.session import Tools, execute
-from paceline.store.imported import came_from_elsewhere
+from paceline.store.import_notes import came_from_elsewhere
 from paceline.store.index.rows import read_run
 from paceline.store.records.runs import OUTCOME_FILE, PLAN_FOLDER, UNREADABLE, RunRecord
 from paceline.store.store import Store, naming, new_id
 from paceline.studies.replay.results import Replay, set_side_by_side
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
-from paceline.system.formats import JOB, check_version
+from paceline.system.format_versions import JOB, check_version
 from paceline.system.keys import short_key, without_defaults
 from paceline.system.limits import check_flag
 from paceline.system.machine.machine import Machine, this_machine

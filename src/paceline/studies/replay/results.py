@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.analysis.comparison.comparison import judge
+from paceline.analysis.comparison.compare import judge
 from paceline.analysis.comparison.differences import Pair, differences
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.plan.cell_names import cell_name

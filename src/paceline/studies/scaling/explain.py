@@ -16,13 +16,13 @@ from rich.console import Console
 
 from paceline.plan.cell import Cell
 from paceline.plan.devices import cards_of
-from paceline.plan.from_flags import plan_of
 from paceline.plan.planning import Plan, Run, reason_to_skip
+from paceline.plan.requested_suites import plan_of
 from paceline.plan.run_keys import run_key
 from paceline.plan.shares import EQUAL, MEASURED, told_shares
 from paceline.plan.suite import Suite
-from paceline.run.measuring import measure
 from paceline.run.older_keys import older_run_key, older_twin_key, stored_key, with_older_results
+from paceline.run.plan_runner import measure
 from paceline.run.progress import Progress
 from paceline.run.session import Tools, measured_shares
 from paceline.store.records.outcome import Outcome, cause_of

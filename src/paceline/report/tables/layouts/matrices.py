@@ -11,10 +11,10 @@ from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
 from paceline.plan.cell_names import grouped
 from paceline.report.tables.columns import titled
-from paceline.report.tables.commands import command_blocks
+from paceline.report.tables.command_tables import command_blocks
 from paceline.report.tables.layouts.grid import JOINT, Cells, Grid, speed, sureness
 from paceline.report.tables.remarks import remarks
-from paceline.report.tables.reproducing import command_line
+from paceline.report.tables.rerun_command import command_line
 from paceline.system.text.formatting import NOTHING
 from paceline.system.text.safe_text import printable
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from paceline.studies.audit.rows import DEVICES, EPOCHS, Number, Row, Table
+from paceline.studies.audit.printed_rows import DEVICES, EPOCHS, Number, Row, Table
 from paceline.studies.audit.rules.checks import Check, Checks, figures
-from paceline.studies.audit.rules.robust import spread
+from paceline.studies.audit.rules.robust_statistics import spread
 
 LEAST_PERCENTAGE = 10  # where as many values are above 1 as not: chance on ten classes
 PLAINLY_PERCENT = 3  # values above 1, before one below 1 among them is worth a note

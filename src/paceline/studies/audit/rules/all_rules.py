@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     BUSY_DEVICES,
     BUSY_PERCENT,
     EFFICIENCY,
@@ -25,7 +25,16 @@ from paceline.studies.audit.rows import (
     Document,
     Finding,
 )
-from paceline.studies.audit.rules import accuracies, columns, commands, counting, equations, memories, processors, prose
+from paceline.studies.audit.rules import (
+    accuracies,
+    commands,
+    counts,
+    equations,
+    memories,
+    processor_times,
+    prose,
+    trends,
+)
 from paceline.studies.audit.rules.checks import Check, Figure, Rule, of_rows, of_tables
 
 RULES = (
@@ -39,12 +48,12 @@ RULES = (
     Rule(
         "processor time",
         "note: user + system time for each second of real time is alike in all runs of a program",
-        processors.processor_time,
+        processor_times.processor_time,
     ),
-    Rule("batch", "128x8=1024: shares make the whole batch", of_rows(counting.batch_arithmetic)),
-    Rule("devices", "devices = shares of the batch = busy devices, (8-80%)", of_rows(counting.number_of_devices)),
-    Rule("machine", "no more devices than the machine has that is named", of_rows(counting.devices_of_machine)),
-    Rule("utilisation", "utilisation is at most 100 %", of_rows(counting.utilisation)),
+    Rule("batch", "128x8=1024: shares make the whole batch", of_rows(counts.batch_arithmetic)),
+    Rule("devices", "devices = shares of the batch = busy devices, (8-80%)", of_rows(counts.number_of_devices)),
+    Rule("machine", "no more devices than the machine has that is named", of_rows(counts.devices_of_machine)),
+    Rule("utilisation", "utilisation is at most 100 %", of_rows(counts.utilisation)),
     Rule(
         "filled memory", "memory of all devices is not devices x nearly a whole card", of_tables(memories.filled_memory)
     ),
@@ -53,9 +62,9 @@ RULES = (
     Rule("unit", "the same digits have the same unit in summary and log", of_tables(memories.units)),
     Rule("speed-up", "speed-up = speed / speed of one device", of_tables(equations.speed_up)),
     Rule("efficiency", "efficiency = speed-up / devices", of_tables(equations.efficiency)),
-    Rule("linear", "more devices of a kind are at most 1.4 times as fast as linear", of_tables(columns.linear)),
-    Rule("neighbours", "settings that scale alike do so in all rows", of_tables(columns.neighbours)),
-    Rule("smooth", "note: 1.6 times off the line between fewer and more devices", of_tables(columns.smooth)),
+    Rule("linear", "more devices of a kind are at most 1.4 times as fast as linear", of_tables(trends.linear)),
+    Rule("neighbours", "settings that scale alike do so in all rows", of_tables(trends.neighbours)),
+    Rule("smooth", "note: 1.6 times off the line between fewer and more devices", of_tables(trends.smooth)),
     Rule("accuracy", "accuracy lies between 0 and 1, or 0 and 100 %", of_tables(accuracies.accuracy_range)),
     Rule("accuracy of a setting", "none is far above all others of its setting", of_tables(accuracies.same_setting)),
     Rule(

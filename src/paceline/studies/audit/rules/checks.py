@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from paceline.studies.audit.rows import Document, Number, Row, Table
+from paceline.studies.audit.printed_rows import Document, Number, Row, Table
 
 Figure = tuple[str, str]  # where it stands, and its quantity
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from paceline.studies.audit.rows import Command, Document
+from paceline.studies.audit.printed_rows import Command, Document
 from paceline.studies.audit.rules.checks import Check, Checks
 
 PROGRAM = re.compile(r"[\w./-]{0,200}?([\w-]{1,100}\.(?:py|sh|lua|jl|exe))(?![\w.])")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     DATASET_NAMES,
     DATASETS,
     DEVICES,
@@ -24,7 +24,7 @@ from paceline.studies.audit.rows import (
     dataset_in,
 )
 from paceline.studies.audit.rules.checks import Check, Checks, contradiction, figures
-from paceline.studies.audit.rules.robust import FAR, spread
+from paceline.studies.audit.rules.robust_statistics import FAR, spread
 
 RATIO_TOLERANCE = 0.01  # beyond the printed digits, for figures that were computed from others
 FEWEST_ROWS = 5  # that show how far the rows of a table stray

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable
 from itertools import groupby, pairwise
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     DEVICES,
     IDLE_MEMORY,
     MEBIBYTES,

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from paceline.studies.audit.rows import DEVICES, IMAGES_PER_SECOND, Claim, Document, Number, Order, Place, Row, Table
+from paceline.studies.audit.printed_rows import (
+    DEVICES,
+    IMAGES_PER_SECOND,
+    Claim,
+    Document,
+    Number,
+    Order,
+    Place,
+    Row,
+    Table,
+)
 from paceline.studies.audit.rules.checks import Check, Checks, Figure, figures
 
 MORE_IS_BETTER = (IMAGES_PER_SECOND,)

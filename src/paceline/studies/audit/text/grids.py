@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     BATCH,
     BUSY_DEVICES,
     BUSY_PERCENT,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     DEVICES,
     IDLE_MEMORY,
     LOG_SECONDS,

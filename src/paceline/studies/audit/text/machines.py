@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from paceline.studies.audit.rows import Machine
+from paceline.studies.audit.printed_rows import Machine
 
 # From the makers' pages: AWS EC2 accelerated instances, Azure N series, Google Cloud A2 and A3, NVIDIA DGX.
 GPUS = {

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paceline.studies.audit.rows import Claim, Document, Order, Table, dataset_in
+from paceline.studies.audit.printed_rows import Claim, Document, Order, Table, dataset_in
 from paceline.studies.audit.text import logs
 from paceline.studies.audit.text.grids import Said, table_of
 from paceline.studies.audit.text.machines import machine_in, speaks_of_several

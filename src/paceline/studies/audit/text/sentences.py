@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from paceline.studies.audit.rows import EPOCH_SECONDS, IMAGES_PER_SECOND, MEMORY, SECONDS, Claim, Order, Place, number
+from paceline.studies.audit.printed_rows import (
+    EPOCH_SECONDS,
+    IMAGES_PER_SECOND,
+    MEMORY,
+    SECONDS,
+    Claim,
+    Order,
+    Place,
+    number,
+)
 
 NAME = r"(?<!\w)(?P<{}>\w{{1,40}})"
 BETTER, WORSE = NAME.format("better"), NAME.format("worse")

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from paceline.report.escaping import spreadsheet_cell
-from paceline.report.server.listing import FILTERS, RUNS, moment
-from paceline.report.server.names import names_in
-from paceline.report.tables.grids import markdown as grid_markdown
+from paceline.report.server.lists import FILTERS, RUNS, moment
+from paceline.report.server.stored_cell_names import names_in
 from paceline.report.tables.layouts import Grid
+from paceline.report.tables.render_layouts import markdown as grid_markdown
 from paceline.store.records.outcome import cause_of
 from paceline.store.store import Store
 from paceline.system.text import safe_text

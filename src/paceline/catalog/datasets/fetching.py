@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from paceline.catalog.datasets.archives import read
 from paceline.catalog.datasets.known import known
 from paceline.catalog.datasets.prepared import Dataset, check, data_folder, folder_of, intact, write
-from paceline.catalog.datasets.reading import read
 from paceline.catalog.datasets.spec import Array, Say, Source, Spec
 from paceline.system.errors import UserError
 from paceline.system.locks import exclusive

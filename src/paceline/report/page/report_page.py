@@ -15,13 +15,13 @@ from paceline.analysis.rows.statuses import counted
 from paceline.report.charts import KINDS, PENCIL, Figure, figures, load_series
 from paceline.report.page.answers import Answer, answers, silence
 from paceline.report.page.badges import MARKS, Mark
-from paceline.report.page.cells import Island, island_of
+from paceline.report.page.cell_data import Island, island_of
 from paceline.report.page.tables import Arranged, Number, Table, arranged, further_tables, speed_table
 from paceline.report.page.templating import environment, island
 from paceline.report.page.words import shown
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import tables
-from paceline.report.tables.commands import command_remarks
+from paceline.report.tables.command_tables import command_remarks
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.published_comparison import beside_published
 from paceline.report.tables.remarks import remarks

@@ -15,7 +15,7 @@ from paceline.analysis.rows.statuses import Limit, Runs, counted, status_of
 from paceline.analysis.statistics.estimates import estimate
 from paceline.plan.cell import Cell
 from paceline.report.server.live import moment_of
-from paceline.report.server.names import names_in
+from paceline.report.server.stored_cell_names import names_in
 from paceline.store.records.outcome import cause_of
 from paceline.store.store import Store
 from paceline.system.text.formatting import duration, number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.studies.audit.rows import BUSY_DEVICES, BUSY_PERCENT, DEVICES, Row
+from paceline.studies.audit.printed_rows import BUSY_DEVICES, BUSY_PERCENT, DEVICES, Row
 from paceline.studies.audit.rules.checks import Check, Checks, figures
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     DEVICES,
     EPOCH_SECONDS,
     EPOCHS,
@@ -22,7 +22,7 @@ from paceline.studies.audit.rows import (
     Table,
 )
 from paceline.studies.audit.rules.checks import Check, Checks, Figure, figures
-from paceline.studies.audit.rules.robust import spread, two_way
+from paceline.studies.audit.rules.robust_statistics import spread, two_way
 
 # True speeds may be somewhat above linear: a smaller part of the data fits a cache, or one device alone has to swap.
 LINEAR = 1.4  # times as fast as so many more devices allow: beyond any of that

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
+from paceline.report.charts.captions import WITHOUT_RESULT, names, numbered
 from paceline.report.charts.style import DASHES, SHAPES, Spec
-from paceline.report.charts.words import WITHOUT_RESULT, names, numbered
 from paceline.store.series import Series
 
 Link = Callable[[Row], str]

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from paceline.analysis.rows.selection import shown_plan
-from paceline.bundles.checking import concerns
+from paceline.bundles.record_checks import concerns
 from paceline.store import certificates
 from paceline.store.records.runs import OUTCOME_FILE, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord
 from paceline.store.records.verdict import Verdict

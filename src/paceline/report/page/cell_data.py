@@ -9,9 +9,9 @@ import msgspec
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
 from paceline.report.page.badges import MARKS, marks_of
-from paceline.report.page.details import RunDetail, Setup, of_runs
+from paceline.report.page.run_details import RunDetail, Setup, of_runs
 from paceline.report.page.words import shown
-from paceline.report.tables.reproducing import once_more
+from paceline.report.tables.rerun_command import once_more
 from paceline.store.store import Store
 
 

@@ -45,8 +45,8 @@ def verify(  # noqa: PLR0913 - each is a flag
     batch_size
         Images of a step on all devices together; default: 16, or 4 for large networks, or what the shares need.
     """
-    from paceline.cli.commands import show_verdicts, verify_frameworks
-    from paceline.studies.equivalence.questions import Matrix
+    from paceline.cli.actions import show_verdicts, verify_frameworks
+    from paceline.studies.equivalence.verification_cases import Matrix
     from paceline.system.limits import check_flag
     from paceline.system.machine.identity import name_machine
     from paceline.system.machine_lock import alone

@@ -18,14 +18,14 @@ from msgspec.structs import replace
 
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand
-from paceline.plan.external.readings import read_log
+from paceline.plan.external.output_metrics import read_log
 from paceline.plan.planning import Plan, Run
 from paceline.plan.suite import Suite
 from paceline.run import failure_messages, internal_errors
 from paceline.run.diagnosis import end_of_log, signal_name, with_processes
 from paceline.run.external import command_line as words
+from paceline.run.external.command_code import code_of
 from paceline.run.external.process import CommandProcess
-from paceline.run.external.source import code_of
 from paceline.run.lost_devices import with_troubles
 from paceline.run.session import ignore
 from paceline.run.worker import LOG_FILE

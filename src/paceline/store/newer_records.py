@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from paceline.system.formats import NewerError
+from paceline.system.format_versions import NewerError
 
 REASONS = "SELECT reason FROM left_out ORDER BY name"
 Query = Callable[[str], list[sqlite3.Row]]

@@ -15,7 +15,7 @@ import msgspec
 
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles.manifest import BundleError, decode, decode_versioned
-from paceline.bundles.measurements import EventCheck, check_samples
+from paceline.bundles.stream_checks import EventCheck, check_samples
 from paceline.plan.cell import Cell
 from paceline.plan.devices import DeviceSet, parse_devices
 from paceline.report.tables.render import text
@@ -29,7 +29,7 @@ from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
-from paceline.system.formats import JOB, PLAN, RUN_RECORD
+from paceline.system.format_versions import JOB, PLAN, RUN_RECORD
 from paceline_worker.protocol import JOB_FILE
 
 KEY = re.compile(r"[\w-]{1,80}", re.ASCII)

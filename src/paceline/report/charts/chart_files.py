@@ -10,7 +10,7 @@ from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts.drawing import FORMATS
 from paceline.report.charts.kinds import KINDS, Picture, pictures
 from paceline.report.charts.style import LOOKS
-from paceline.report.tables.grids import differing
+from paceline.report.tables.render_layouts import differing
 from paceline.store.series import load_series
 from paceline.store.store import Store
 from paceline.system.errors import UserError, unknown

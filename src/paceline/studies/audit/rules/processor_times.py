@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paceline.studies.audit.rows import SECONDS, SYSTEM_SECONDS, USER_SECONDS, Document, Row
+from paceline.studies.audit.printed_rows import SECONDS, SYSTEM_SECONDS, USER_SECONDS, Document, Row
 from paceline.studies.audit.rules.checks import Check, Checks, figures
-from paceline.studies.audit.rules.robust import spread
+from paceline.studies.audit.rules.robust_statistics import spread
 
 FEWEST_RUNS = 3  # of a program, that show a pattern
 ALIKE = 0.05  # spread of processor time for each second of real time

@@ -18,25 +18,25 @@ from paceline.analysis.rows.table_rows import chosen_rows, layout_of, table_rows
 from paceline.catalog.frameworks import Contestant, Framework, expand, find
 from paceline.environments import virtual_environments
 from paceline.environments.virtual_environments import Environment
-from paceline.plan.from_flags import plan_of, suite_files
 from paceline.plan.planning import Plan, Run
 from paceline.plan.published.cells import added
 from paceline.plan.repeats import said_of_few
+from paceline.plan.requested_suites import plan_of, suite_files
 from paceline.plan.skipping import said_of_skips
 from paceline.plan.suite import has_small_form
 from paceline.report.studies.verdicts import FORMATS as VERDICT_FORMATS
-from paceline.report.tables.grids import FORMATS as GRID_FORMATS
-from paceline.report.tables.grids import in_layout
 from paceline.report.tables.published_comparison import beside_published
+from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
+from paceline.report.tables.render_layouts import in_layout
 from paceline.run.adaptive_rounds import further_rounds
-from paceline.run.external import measuring as timing
-from paceline.run.measuring import measure, pending
+from paceline.run.external import session as timing
 from paceline.run.older_keys import with_older_results
+from paceline.run.plan_runner import measure, pending
 from paceline.run.worker import LOG_FILE
 from paceline.store import certificates
 from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store
-from paceline.studies.equivalence.questions import Matrix
+from paceline.studies.equivalence.verification_cases import Matrix
 from paceline.studies.equivalence.verify import make_trial, verify
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import LINES_BYTES, open_plain

@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 
 from paceline.bundles.archive import unpack
-from paceline.bundles.checking import (
+from paceline.bundles.manifest import BundleError, digest
+from paceline.bundles.record_checks import (
     check_agreement,
     check_certificate,
     check_plan,
@@ -25,10 +26,9 @@ from paceline.bundles.checking import (
     refusing_unfit,
     rehearse,
 )
-from paceline.bundles.manifest import BundleError, digest
-from paceline.bundles.selecting import certificate_name, subject
+from paceline.bundles.selection import certificate_name, subject
 from paceline.store import certificates
-from paceline.store.imported import IMPORT_FOLDER, ImportRecord
+from paceline.store.import_notes import IMPORT_FOLDER, ImportRecord
 from paceline.store.index.rows import insert_plan, insert_run
 from paceline.store.records.runs import PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord, cell_id
 from paceline.store.records.verdict import Verdict

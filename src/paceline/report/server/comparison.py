@@ -7,12 +7,12 @@ import dataclasses
 import io
 from collections.abc import Callable, Mapping
 
-from paceline.analysis.comparison.comparison import MORE_IS_BETTER, Comparison, compare
+from paceline.analysis.comparison.compare import MORE_IS_BETTER, Comparison, compare
 from paceline.analysis.comparison.selections import FILTERS as KINDS
 from paceline.analysis.comparison.selections import FORMS, Side, choose
 from paceline.plan.cell import Cell
 from paceline.report.escaping import spreadsheet_cell
-from paceline.report.server.listing import FILTERS, moment
+from paceline.report.server.lists import FILTERS, moment
 from paceline.report.server.live import moment_of
 from paceline.report.studies.comparison import HEADINGS, as_json, lines, markdown
 from paceline.store.store import Store

@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from paceline.bundles import archive
-from paceline.bundles.checking import check_agreement, check_plan, check_run, refusing_unfit
 from paceline.bundles.manifest import (
     FILES,
     MANIFEST_FILE,
@@ -25,7 +24,8 @@ from paceline.bundles.manifest import (
     entry,
     most_bytes,
 )
-from paceline.bundles.selecting import Choice, Selection, proofs, select
+from paceline.bundles.record_checks import check_agreement, check_plan, check_run, refusing_unfit
+from paceline.bundles.selection import Choice, Selection, proofs, select
 from paceline.store import certificates
 from paceline.store.records.runs import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord
 from paceline.store.shown_variables import harmless, may_be_secret

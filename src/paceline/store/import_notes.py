@@ -10,7 +10,7 @@ from paceline.store.records.runs import UNREADABLE
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
-from paceline.system.formats import IMPORT, VERSIONS, decode_versioned
+from paceline.system.format_versions import IMPORT, VERSIONS, decode_versioned
 from paceline.system.text.safe_text import one_line
 
 IMPORT_FOLDER = "imported"  # what came from elsewhere, and when
