@@ -19,7 +19,7 @@ from paceline.bundles.exporting import export_bundle
 from paceline.bundles.importing import import_bundle
 from paceline.bundles.manifest import MANIFEST_FILE
 from paceline.bundles.record_checks import moment
-from paceline.bundles.selection import Choice
+from paceline.bundles.selection import BundleRequest
 from paceline.plan.cell import Cell
 from paceline.plan.planning import Run, make_job
 from paceline.report.tables.render import text
@@ -38,7 +38,7 @@ from tests.factories.machines import machine
 from tests.factories.runs import CELL, FAILED, OK, cell, record, save_plan
 
 Files = dict[str, bytes]
-ALL = Choice(everything=True)
+ALL = BundleRequest(everything=True)
 FIRST, SECOND, BROKEN = "20250101-000001-aaaaaa", "20250101-000002-bbbbbb", "20250101-000003-cccccc"
 FAILING = cell(framework="fake+fail")
 TRAINED: list[AnyEvent] = [entered("start"), block("train", 2.0, 100), block("train", 2.0, 100), finished()]

@@ -13,7 +13,7 @@ import pytest
 from paceline.bundles import stream_checks
 from paceline.bundles.exporting import export_bundle
 from paceline.bundles.importing import import_bundle
-from paceline.bundles.selection import Choice
+from paceline.bundles.selection import BundleRequest
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from tests.bundles.made import BROKEN, FIRST, Files, pack, read, refused, with_true_list
@@ -103,13 +103,13 @@ def test_what_import_would_refuse_is_not_exported(
 ) -> None:
     monkeypatch.setattr(stream_checks, "MOST_EVENTS", 3)
     with pytest.raises(UserError, match=r"Cannot export this: run .* has more than 3 events; nothing was written"):
-        export_bundle(source, Choice(everything=True), tmp_path / "out.zip")
+        export_bundle(source, BundleRequest(everything=True), tmp_path / "out.zip")
 
 
 def test_run_whose_folder_is_gone_is_not_exported(source: Store, tmp_path: Path) -> None:
     shutil.rmtree(source.folder / "runs" / FIRST)
     with pytest.raises(UserError, match=f"Cannot export this: run {FIRST} has no run.json"):
-        export_bundle(source, Choice(), tmp_path / "out.zip")
+        export_bundle(source, BundleRequest(), tmp_path / "out.zip")
 
 
 def left_by_a_killed_import(target: Store, name: str, seconds_ago: float) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from paceline.catalog.published import NAMES, Record, all_benchmarks
+from paceline.catalog.published import NAMES, PublishedRow, all_benchmarks
 from paceline.catalog.workloads import known_workload
 from paceline.cli import app
 from paceline.plan.cell import Cell
@@ -35,7 +35,7 @@ MACHINES = {  # with as many cards as the texts name
 RECORDS = [record for benchmark in all_benchmarks().values() for record in benchmark.records]
 
 
-def name_of(record: Record) -> str:
+def name_of(record: PublishedRow) -> str:
     return f"{record.benchmark}, {record.table}, {record.row}"
 
 
@@ -46,7 +46,7 @@ def of_command(words: list[str], benchmark: str) -> Plan:
     return make_plan(suite, MACHINES[benchmark])
 
 
-def measured_there(cell: Cell, record: Record) -> dict[str, bool]:
+def measured_there(cell: Cell, record: PublishedRow) -> dict[str, bool]:
     """By each thing that must be the same, written down once more."""
     workload, devices = known_workload(record.workload), cell.device_set
     counted = 1 if record.row.startswith("34: ") else record.device_count  # (1-97%), under 8 GPUs
@@ -69,13 +69,13 @@ def measured_there(cell: Cell, record: Record) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=name_of)
-def test_every_published_row_has_one_cell_in_its_suite(record: Record) -> None:
+def test_every_published_row_has_one_cell_in_its_suite(record: PublishedRow) -> None:
     cell = cell_of(record, MACHINES[record.benchmark])
     assert [what for what, same in measured_there(cell, record).items() if not same] == []
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=name_of)
-def test_command_of_a_row_plans_its_cell_and_no_other(record: Record) -> None:
+def test_command_of_a_row_plans_its_cell_and_no_other(record: PublishedRow) -> None:
     plan = of_command(command_of(record), record.benchmark)
     assert plan.cells == (cell_of(record, MACHINES[record.benchmark]),)
     assert plan.runs or "your own" in differences(record)["version"], plan.skips

@@ -19,7 +19,7 @@ import pytest
 
 from paceline.plan.external.command import ExternalCommand
 from paceline.report.server import lists
-from paceline.report.server.live import Observer, Progress
+from paceline.report.server.live import Observer, PlanProgress
 from paceline.report.server.unfinished_runs import SILENCE_SECONDS, OpenRun
 from paceline.store.import_notes import IMPORT_FOLDER, ImportRecord
 from paceline.store.index.file import INDEX_FILE
@@ -47,7 +47,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return Store(tmp_path / "results")
 
 
-def seen(store: Store) -> Progress:
+def seen(store: Store) -> PlanProgress:
     """Of the newest plan, by somebody who comes anew."""
     progress = Observer(store).progress(store.query("SELECT MAX(id) AS id FROM plan")[0]["id"])
     assert progress

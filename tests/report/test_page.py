@@ -19,7 +19,7 @@ from paceline.report.page import report_page
 from paceline.report.page.badges import marks_of
 from paceline.report.page.report_file import write_report
 from paceline.report.page.run_details import of_runs
-from paceline.report.page.tables import Piece, arranged, further_tables
+from paceline.report.page.tables import PlacePart, arranged, further_tables
 from paceline.report.server.unfinished_runs import read_record
 from paceline.report.tables.columns import tables
 from paceline.report.tables.layouts import LAYOUTS, by_source
@@ -247,8 +247,8 @@ def test_values_of_several_cells_lead_each_to_its_own_and_a_word_for_all_nowhere
     gone = [made_row(framework="neon", data=name, images_per_second=None, status="failed") for name in names]
     (grid,) = by_source([*fast, *gone])
     _, several, word = arranged(grid, [*fast, *gone].index).lines[0]
-    assert several == (Piece("3.00", 0), Piece("2.00", 1), Piece("1.00", 2))
-    assert word == (Piece("failed", None),)
+    assert several == (PlacePart("3.00", 0), PlacePart("2.00", 1), PlacePart("1.00", 2))
+    assert word == (PlacePart("failed", None),)
 
 
 def test_too_many_cells_for_a_layout_are_told(store: Store, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline.cli.actions import Shape, show_table
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
+from paceline.cli.actions import TableOptions, show_table
 from paceline.report.tables import render_layouts
-from paceline.report.tables.published_comparison import Pair, beside_published, has_epochs, pairs_of
+from paceline.report.tables.published_comparison import PublishedPair, beside_published, has_epochs, pairs_of
 from paceline.system.errors import UserError
 from tests.factories.rows import made_row
 
@@ -30,7 +30,7 @@ def tensorpack(**changes: Any) -> Row:
     return made_row(**{**settings, **changes})
 
 
-def only_pair(row: Row) -> Pair:
+def only_pair(row: Row) -> PublishedPair:
     (pair,) = [pair for pair in pairs_of(row) if pair.kind == "images_per_second"]
     return pair
 
@@ -125,7 +125,7 @@ def resnet(**changes: Any) -> Row:
     return made_row(**{**settings, **changes})
 
 
-def of_kind(row: Row, kind: str) -> list[Pair]:
+def of_kind(row: Row, kind: str) -> list[PublishedPair]:
     return [pair for pair in pairs_of(row) if pair.kind == kind]
 
 
@@ -278,7 +278,7 @@ def test_published_row_that_crashed_or_is_blank_has_its_command_too() -> None:
 @pytest.mark.parametrize("form", ["json", "csv", "findings"])
 def test_other_forms_have_no_place_for_published_figures(form: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"--format text or markdown, not {form}"):
-        show_table(tmp_path, {}, form, shape=Shape(published=True))
+        show_table(tmp_path, {}, form, shape=TableOptions(published=True))
 
 
 @pytest.mark.parametrize("width", [80, 120])

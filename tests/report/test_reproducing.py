@@ -10,7 +10,7 @@ import pytest
 
 from paceline.analysis.rows.command_rows import command_row
 from paceline.analysis.rows.row import Row
-from paceline.cli.suite_flags import Choices
+from paceline.cli.suite_flags import SuiteFlags
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand
 from paceline.plan.matrix import cells_of
@@ -28,7 +28,7 @@ def cell_of(line: str) -> Cell:
     program, command, workload, *flags = shlex.split(line)
     assert (program, command) == ("paceline", "run")
     given = {name.removeprefix("--").replace("-", "_"): value for name, value in zip(*[iter(flags)] * 2, strict=True)}
-    (cell,) = cells_of(read_suite([workload], Choices(**given).settings()), MACHINE)
+    (cell,) = cells_of(read_suite([workload], SuiteFlags(**given).settings()), MACHINE)
     return cell
 
 

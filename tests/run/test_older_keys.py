@@ -21,8 +21,8 @@ from paceline.plan.run_keys import run_key
 from paceline.plan.suite import Suite, make_suite
 from paceline.run.older_keys import FIELDS, older_run_key, older_twin_key, with_older_results
 from paceline.run.plan_runner import pending
-from paceline.run.progress import Progress
-from paceline.run.session import Tools, measured_shares
+from paceline.run.progress import ProgressDisplay
+from paceline.run.session import RunTools, measured_shares
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
@@ -132,7 +132,7 @@ def test_result_of_today_goes_before_an_older_one(tmp_path: Path) -> None:
 def test_devices_that_were_tried_then_need_no_second_try(tmp_path: Path) -> None:
     plan = planned(devices="2xcpu", shares="measured", batch_size=64, repeats=1, cores_per_device=1)
     store = Store(tmp_path)
-    tools = Tools(store, this_machine(), Progress(Console(), [], store.seconds_of))
+    tools = RunTools(store, this_machine(), ProgressDisplay(Console(), [], store.seconds_of))
     for index, pilot in enumerate(pilots(plan.cells[0])):
         for repeat in range(3):
             made = record(f"{index}-{repeat}", older_run_key(pilot, repeat, this_machine()), pilot, repeat=repeat)

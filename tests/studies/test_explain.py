@@ -14,22 +14,22 @@ from hypothesis import strategies as st
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.studies import explanation
 from paceline.studies.scaling.ablations import make_twins
-from paceline.studies.scaling.explain import Explanation, TwinTimes
-from paceline.studies.scaling.lost_time import Times, extremes, lost_time, split, typical
+from paceline.studies.scaling.explain import AblationTimes, Explanation
+from paceline.studies.scaling.lost_time import RoundTimes, extremes, lost_time, split, typical
 from tests.factories.command_line import CommandLine
 from tests.factories.runs import cell, on_devices
 
 DELAY = 5.0  # ms that each of the fake framework's slow modes adds to a step
 # 20 ms on one device, so 10 on two; 14 as measured: 1 input, 0.5 exchange, 0.7 contention, 1 imbalance, 0.8 the rest
-WORKED_OUT = Times(whole=0.014, without_input=0.013, without_exchange=0.0125, alone=(0.0108, 0.0118), base=0.020)
+WORKED_OUT = RoundTimes(whole=0.014, without_input=0.013, without_exchange=0.0125, alone=(0.0108, 0.0118), base=0.020)
 seconds = st.floats(min_value=1e-6, max_value=1e3)
 
 
-def parts(rounds: list[Times], devices: int = 2, scaling: str = "strong") -> dict[str, Estimate]:
+def parts(rounds: list[RoundTimes], devices: int = 2, scaling: str = "strong") -> dict[str, Estimate]:
     return {part.name: part.seconds for part in lost_time(rounds, devices, scaling).parts}
 
 
-def changed(**seconds: Any) -> Times:
+def changed(**seconds: Any) -> RoundTimes:
     return msgspec.structs.replace(WORKED_OUT, **seconds)
 
 
@@ -56,7 +56,7 @@ def test_what_a_framework_cannot_part_is_one_part() -> None:
 def test_parts_add_up_to_the_lost_time(
     whole: float, without_input: float, without_exchange: float | None, alone: list[float], ideal: float
 ) -> None:
-    times = Times(
+    times = RoundTimes(
         whole=whole,
         without_input=without_input,
         without_exchange=without_exchange,
@@ -135,7 +135,7 @@ def test_speeds_of_unlike_devices_add_up() -> None:
 
 def test_speed_up_of_unlike_cards_names_them() -> None:
     twins = tuple(
-        TwinTimes(name=name, seconds_per_step=(1.0,), runs=()) for name in ("whole", "one cuda:0", "one cuda:1")
+        AblationTimes(name=name, seconds_per_step=(1.0,), runs=()) for name in ("whole", "one cuda:0", "one cuda:1")
     )
     shown = explanation.markdown(msgspec.structs.replace(EXPLAINED, twins=twins, slow=(), shares=(64, 64)))
     assert "* speed-up over the mean of one cuda:0 and one cuda:1 without input: " in shown

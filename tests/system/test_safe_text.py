@@ -135,11 +135,11 @@ def test_audit_of_strange_names_steers_nothing(tmp_path: Path, form: str) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_chart_of_strange_names_steers_nothing(hostile: Store, tmp_path: Path, kind: str) -> None:
-    from paceline.report.charts.chart_files import Wish, draw
+    from paceline.report.charts.chart_files import ChartRequest, draw
 
     path = tmp_path / "chart.svg"
     try:
-        said = draw(Wish(kind, path, 1, "light"), hostile.folder, {}, None)
+        said = draw(ChartRequest(kind, path, 1, "light"), hostile.folder, {}, None)
     except UserError:
         return  # nothing of these results can be drawn so
     assert steered(said) == ""

@@ -17,15 +17,15 @@ from paceline.bundles.manifest import (
     NAME,
     TOTAL_BYTES,
     BundleError,
-    Entry,
     Manifest,
+    ManifestEntry,
     check_events,
     digest,
     entry,
     most_bytes,
 )
 from paceline.bundles.record_checks import check_agreement, check_plan, check_run, refusing_unfit
-from paceline.bundles.selection import Choice, Selection, proofs, select
+from paceline.bundles.selection import BundleContents, BundleRequest, proofs, select
 from paceline.store import certificates
 from paceline.store.records.runs import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord
 from paceline.store.shown_variables import harmless, may_be_secret
@@ -38,7 +38,7 @@ from paceline.system.text.secret_names import doubtful_names
 
 
 @dataclass(frozen=True)
-class Written:
+class ExportSummary:
     """What a bundle holds."""
 
     runs: int
@@ -51,7 +51,7 @@ class Written:
     variables: tuple[str, ...] = ()  # that runs have kept, of which nobody knows what they say
 
 
-def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
+def export_bundle(store: Store, choice: BundleRequest, path: Path) -> ExportSummary:
     """Check everything as if it came from elsewhere, then write it whole or not at all."""
     check_place(path, "bundle.zip")
     selection = select(store, choice)
@@ -60,7 +60,7 @@ def export_bundle(store: Store, choice: Choice, path: Path) -> Written:
     with replacing(path) as scratch:
         manifest = _write(scratch, _files(selection, proven))
         written = scratch.stat().st_size
-    return Written(
+    return ExportSummary(
         runs=len(runs),
         plans=len(selection.plans),
         certificates=len(proven),
@@ -85,7 +85,7 @@ def _words(runs: Iterable[RunRecord], plans: Iterable[PlanRecord]) -> list[str]:
     return [*given, *(plan.command for plan in plans)]
 
 
-def _checked(selection: Selection) -> tuple[list[RunRecord], list[PlanRecord]]:
+def _checked(selection: BundleContents) -> tuple[list[RunRecord], list[PlanRecord]]:
     """What `import` would refuse is refused here, where it can be put right."""
     for folder in selection.runs:
         _check_sizes(folder)
@@ -106,7 +106,7 @@ def _checked(selection: Selection) -> tuple[list[RunRecord], list[PlanRecord]]:
     return runs, plans
 
 
-def _check_names(selection: Selection) -> None:
+def _check_names(selection: BundleContents) -> None:
     """A bundle has only names of the form that Paceline gives."""
     runs = [f"{RUN_FOLDER}/{folder.name}/{RUN_FILE}" for folder in selection.runs]
     for name in (*runs, *map(_plan_name, selection.plans)):
@@ -118,7 +118,7 @@ def _plan_name(plan_id: str) -> str:
     return f"{PLAN_FOLDER}/{plan_id}.json"
 
 
-def _files(selection: Selection, proven: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+def _files(selection: BundleContents, proven: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
     """Names in the bundle and contents, in order of the names."""
     for plan_id, content in sorted(selection.plans.items()):
         yield _plan_name(plan_id), content
@@ -146,7 +146,7 @@ def _check_sizes(folder: Path) -> None:
 
 def _write(path: Path, files: Iterator[tuple[str, bytes]]) -> bytes:
     """The zip, and last in it the list of all files, which is returned."""
-    entries: list[Entry] = []
+    entries: list[ManifestEntry] = []
     total = 0
     with zipfile.ZipFile(path, "w") as bundle:
         for name, content in files:

@@ -57,7 +57,7 @@ class Bundle:
 
 
 @dataclass(frozen=True)
-class Taken:
+class ImportSummary:
     """What came of an import."""
 
     digest: str
@@ -69,7 +69,7 @@ class Taken:
     suites: tuple[str, ...]
 
 
-def import_bundle(path: Path, store: Store) -> Taken:
+def import_bundle(path: Path, store: Store) -> ImportSummary:
     """Nothing of a bundle is seen before all of it is checked; what is broken off is finished by doing it again."""
     if not path.is_file():
         raise UserError(f"There is no file {path}; `paceline export` writes one.")
@@ -86,7 +86,7 @@ def import_bundle(path: Path, store: Store) -> Taken:
         raise UserError(f"{path} is refused: {one_line(str(reason))}; nothing of it was taken.") from None
     except OSError as error:
         raise UserError(f"Cannot take {path} into {store.folder}: {error.strerror}; nothing of it was taken.") from None
-    return Taken(
+    return ImportSummary(
         digest=bundle.digest,
         runs=len(runs),
         plans=len(plans),

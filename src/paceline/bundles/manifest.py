@@ -43,7 +43,7 @@ class BundleError(UserError):
     """Why a bundle is not taken."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     bytes: int
     sha256: str
@@ -54,7 +54,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     format: int = VERSIONS[BUNDLE]
     paceline_version: str
-    files: tuple[Entry, ...]
+    files: tuple[ManifestEntry, ...]
 
 
 def most_bytes(name: str) -> int:
@@ -73,8 +73,8 @@ def check_events(sizes: Mapping[str, int]) -> None:
             raise BundleError(f"{folder} has {size:,} bytes of events, more than the {EVENTS_BYTES:,} of a bundle")
 
 
-def entry(name: str, content: bytes) -> Entry:
-    return Entry(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+def entry(name: str, content: bytes) -> ManifestEntry:
+    return ManifestEntry(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
 def digest(manifest: bytes) -> str:

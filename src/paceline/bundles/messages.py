@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from paceline.bundles.exporting import Written
-from paceline.bundles.importing import Taken
+from paceline.bundles.exporting import ExportSummary
+from paceline.bundles.importing import ImportSummary
 from paceline.report.escaping import few
 from paceline.system.machine.machine import Machine
 from paceline.system.text.safe_text import printable
@@ -16,11 +16,11 @@ from paceline.system.text.secret_names import warning
 MOST_VARIABLES = 8  # that are named
 
 
-def written(found: Written, path: Path) -> str:
+def written(found: ExportSummary, path: Path) -> str:
     return "\n".join(map(printable, _about_written(found, path)))
 
 
-def _about_written(found: Written, path: Path) -> Iterator[str]:
+def _about_written(found: ExportSummary, path: Path) -> Iterator[str]:
     what = _listed(("run", found.runs), ("plan", found.plans), ("proof", found.certificates))
     yield f"{path}: {what}, {found.bytes:,} bytes, content {found.digest}"
     yield from _machines(found.machines)
@@ -31,11 +31,11 @@ def _about_written(found: Written, path: Path) -> Iterator[str]:
         yield f"Its runs have kept the variables {told}: whoever gets the bundle can read their values."
 
 
-def taken(found: Taken, path: Path) -> str:
+def taken(found: ImportSummary, path: Path) -> str:
     return "\n".join(map(printable, _about_taken(found, path)))
 
 
-def _about_taken(found: Taken, path: Path) -> Iterator[str]:
+def _about_taken(found: ImportSummary, path: Path) -> Iterator[str]:
     what = _listed(("run", found.runs), ("plan", found.plans), ("proof", found.certificates))
     before = f", and {_listed(('run', found.runs_before))} here already, the same" if found.runs_before else ""
     yield f"{path}: {what} new{before}; content {found.digest}"

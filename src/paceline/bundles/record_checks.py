@@ -21,7 +21,7 @@ from paceline.plan.devices import DeviceSet, parse_devices
 from paceline.report.tables.render import text
 from paceline.run.external.process import REPORT_FILE
 from paceline.store.index.command_usage import FILE as USAGE_FILE
-from paceline.store.index.command_usage import CommandUsage, Report
+from paceline.store.index.command_usage import CommandUsage, WaiterReport
 from paceline.store.records.outcome import INTERNAL_ERROR, Outcome
 from paceline.store.records.runs import OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord
 from paceline.store.records.samples import FILE as MONITOR_FILE
@@ -179,7 +179,7 @@ def _check_command(run: RunRecord, outcome: Outcome, folder: Path) -> None:
         if run.cell.command and len(found) != len(run.cell.command.metrics):
             raise BundleError(f"{folder.name}/{USAGE_FILE} has other metrics than its command")
     if report.exists():
-        decode(read_plain(report), Report, f"{folder.name}/{REPORT_FILE}")
+        decode(read_plain(report), WaiterReport, f"{folder.name}/{REPORT_FILE}")
 
 
 def _check_samples(folder: Path) -> None:

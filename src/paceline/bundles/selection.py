@@ -32,7 +32,7 @@ WHERE run.id IN (SELECT value FROM json_each(?)) GROUP BY run.id ORDER BY run.id
 
 
 @dataclass(frozen=True)
-class Choice:
+class BundleRequest:
     """What the command line asks for; nothing is the newest plan."""
 
     runs: Sequence[str] = ()
@@ -42,12 +42,12 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Selection:
+class BundleContents:
     runs: tuple[Path, ...]  # their folders
     plans: dict[str, bytes]  # by id, as they are written
 
 
-def select(store: Store, choice: Choice) -> Selection:
+def select(store: Store, choice: BundleRequest) -> BundleContents:
     if sum(map(bool, (choice.runs, choice.suite, choice.plan, choice.everything))) > 1:
         raise UserError("Give runs, --suite, --plan or --all, not several of them.")
     plans = [(row["id"], row["suite"]) for row in store.query("SELECT id, suite FROM plan ORDER BY id")]
@@ -60,10 +60,10 @@ def select(store: Store, choice: Choice) -> Selection:
     return _whole_plan(store, _named_plan(plans, choice.plan) if choice.plan else _newest_plan(store, choice.suite))
 
 
-def _all(store: Store) -> Selection:
+def _all(store: Store) -> BundleContents:
     folders = sorted(path.parent for path in (store.folder / RUN_FOLDER).glob(f"*/{OUTCOME_FILE}"))
     plans = {path.stem: read_plain(path) for path in (store.folder / PLAN_FOLDER).glob("*.json")}
-    return Selection(tuple(folders), plans)
+    return BundleContents(tuple(folders), plans)
 
 
 def _named_plan(plans: Sequence[tuple[str, str]], text: str) -> str:
@@ -86,14 +86,14 @@ def _newest_plan(store: Store, wanted: str | None) -> str:
     return str(found[0]["id"])
 
 
-def _whole_plan(store: Store, plan_id: str) -> Selection:
+def _whole_plan(store: Store, plan_id: str) -> BundleContents:
     """A plan as it is, skipped cells included, with every run of its table."""
     ids = [row["run_id"] for row in store.query(RUNS_OF_PLAN, plan_id)]
     folders = tuple(store.folder / RUN_FOLDER / run_id for run_id in ids)
-    return Selection(folders, {plan_id: read_plain(_plan_path(store, plan_id))})
+    return BundleContents(folders, {plan_id: read_plain(_plan_path(store, plan_id))})
 
 
-def _chosen_runs(store: Store, folders: Sequence[Path]) -> Selection:
+def _chosen_runs(store: Store, folders: Sequence[Path]) -> BundleContents:
     """These runs alone, and of their newest plans what shows them."""
     for folder in folders:
         if not (folder / OUTCOME_FILE).exists():
@@ -102,7 +102,7 @@ def _chosen_runs(store: Store, folders: Sequence[Path]) -> Selection:
     for row in store.query(REFERRING, json.dumps([folder.name for folder in folders])):
         keys.setdefault(row["plan_id"], set()).add(row["key"])
     plans = [_cut(read_plain(_plan_path(store, plan_id)), wanted) for plan_id, wanted in keys.items()]
-    return Selection(tuple(sorted(set(folders))), dict(plans))
+    return BundleContents(tuple(sorted(set(folders))), dict(plans))
 
 
 def _plan_path(store: Store, plan_id: str) -> Path:

@@ -36,7 +36,7 @@ from paceline.run.worker import LOG_FILE
 from paceline.store import certificates
 from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store
-from paceline.studies.equivalence.verification_cases import Matrix
+from paceline.studies.equivalence.verification_cases import VerificationMatrix
 from paceline.studies.equivalence.verify import make_trial, verify
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import LINES_BYTES, open_plain
@@ -104,7 +104,7 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
     return failed
 
 
-def time_commands(words: Sequence[str], wishes: timing.Wishes, folder: Path, *, wait: bool = False) -> bool:
+def time_commands(words: Sequence[str], wishes: timing.TimeOptions, folder: Path, *, wait: bool = False) -> bool:
     """Measure commands that are not ours and print their table; whether any failed."""
     store, machine = Store(folder), this_machine()
     plan = timing.make_plan(words, wishes, machine)
@@ -114,7 +114,7 @@ def time_commands(words: Sequence[str], wishes: timing.Wishes, folder: Path, *, 
         plan_id = store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
         measuring.note_plan(folder, plan_id)
         _warn(plan, plan.runs, {})
-        bench = timing.Bench(store, machine, say, wishes.echo, measuring.note_run)
+        bench = timing.CommandTools(store, machine, say, wishes.echo, measuring.note_run)
         timing.measure(plan, wishes.warmup_runs, bench)
     return show_measured(folder, plan_id)
 
@@ -126,7 +126,7 @@ def show_measured(folder: Path, plan_id: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Shape:
+class TableOptions:
     """How a table is arranged, and what stands beside it."""
 
     layout: str | None = None  # None is the suite's own
@@ -134,7 +134,11 @@ class Shape:
 
 
 def show_table(
-    folder: Path, filters: Mapping[str, str | None], form: str, target: float | None = None, shape: Shape = Shape()
+    folder: Path,
+    filters: Mapping[str, str | None],
+    form: str,
+    target: float | None = None,
+    shape: TableOptions = TableOptions(),
 ) -> None:
     if shape.published and form not in ("text", "markdown"):
         raise UserError(f"--with published goes with --format text or markdown, not {form}.")
@@ -145,7 +149,7 @@ def show_table(
         sys.stdout.write("\n" + GRID_FORMATS[form]([beside_published(rows)]))
 
 
-def verify_frameworks(matrix: Matrix, names: Sequence[str]) -> Iterator[Verdict]:
+def verify_frameworks(matrix: VerificationMatrix, names: Sequence[str]) -> Iterator[Verdict]:
     """Compare each framework with the reference, one verdict after the other."""
     machine, say = this_machine(), Console(stderr=True, highlight=False, soft_wrap=True).print
     questions = matrix.questions(machine)

@@ -38,10 +38,10 @@ def export(
     """
     from paceline.bundles.exporting import export_bundle
     from paceline.bundles.messages import written
-    from paceline.bundles.selection import Choice
+    from paceline.bundles.selection import BundleRequest
     from paceline.store.store import Store
 
-    choice = Choice(runs, suite, plan, everything)
+    choice = BundleRequest(runs, suite, plan, everything)
     print(written(export_bundle(Store(store or default_store()), choice, output), output))
 
 

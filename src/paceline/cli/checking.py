@@ -46,14 +46,14 @@ def verify(  # noqa: PLR0913 - each is a flag
         Images of a step on all devices together; default: 16, or 4 for large networks, or what the shares need.
     """
     from paceline.cli.actions import show_verdicts, verify_frameworks
-    from paceline.studies.equivalence.verification_cases import Matrix
+    from paceline.studies.equivalence.verification_cases import VerificationMatrix
     from paceline.system.limits import check_flag
     from paceline.system.machine.identity import name_machine
     from paceline.system.machine_lock import alone
 
     name_machine(machine_name)
     check_flag("--batch-size", batch_size)
-    matrix = Matrix(
+    matrix = VerificationMatrix(
         workloads=[part for name in workloads or ("cifar10-conv",) for part in name.split(",")],
         devices=devices.split(","),
         update=update,

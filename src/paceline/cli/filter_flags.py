@@ -11,7 +11,7 @@ from paceline.system.limits import check_flag
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Filters:
+class FilterFlags:
     """Which cells, and the accuracy that matters; several values are joined by commas."""
 
     suite: str | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from paceline.cli.application import StoreFlag, app
-from paceline.cli.filter_flags import Filters
+from paceline.cli.filter_flags import FilterFlags
 from paceline.system.paths import default_store
 
 
@@ -19,7 +19,7 @@ def chart(
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     table: int = 1,
     theme: Literal["light", "dark"] = "light",
-    filters: Filters = Filters(),
+    filters: FilterFlags = FilterFlags(),
     store: StoreFlag = None,
 ) -> None:
     """Draw a chart of the last run, or of all results that the filters choose, into a file.
@@ -35,9 +35,9 @@ def chart(
     theme
         Dark ink on white, or light ink on dark.
     """
-    from paceline.report.charts.chart_files import Wish, draw
+    from paceline.report.charts.chart_files import ChartRequest, draw
 
-    wish = Wish(kind, output or Path(f"{kind}.svg"), table, theme)
+    wish = ChartRequest(kind, output or Path(f"{kind}.svg"), table, theme)
     print(draw(wish, store or default_store(), filters.cells(), filters.target))
 
 
@@ -45,7 +45,7 @@ def chart(
 def report(
     *,
     output: Annotated[Path, Parameter(("--output", "-o"))] = Path("report.html"),
-    filters: Filters = Filters(),
+    filters: FilterFlags = FilterFlags(),
     store: StoreFlag = None,
 ) -> None:
     """Write all results, or those that the filters choose, as one HTML file that needs nothing else.

@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from paceline.cli.application import EXIT_NO_VERDICT, EXIT_REGRESSION, StoreFlag, app
-from paceline.cli.filter_flags import Filters
+from paceline.cli.filter_flags import FilterFlags
 from paceline.system.paths import default_store
 
 
 @app.command
 def show(
     *,
-    filters: Filters = Filters(),
+    filters: FilterFlags = FilterFlags(),
     layout: Literal["rows", "sources", "matrix", "long", "transposed"] | None = None,
     beside: Annotated[Literal["published"] | None, Parameter("--with", help="Also show published figures.")] = None,
     format: Literal["text", "markdown", "csv", "json", "findings"] = "text",  # noqa: A002 - the flag's name
@@ -29,9 +29,9 @@ def show(
         Shape of the table; default: the suite's. rows: a row for each cell; sources: data sources joined by /;
         matrix: frameworks by device sets; long: with machines as numbers; transposed: a table for each framework.
     """
-    from paceline.cli.actions import Shape, show_table
+    from paceline.cli.actions import TableOptions, show_table
 
-    shape = Shape(layout, published=beside == "published")
+    shape = TableOptions(layout, published=beside == "published")
     show_table(store or default_store(), filters.cells(), format, filters.target, shape)
 
 

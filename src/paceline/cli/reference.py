@@ -23,7 +23,7 @@ from paceline.cli.application import (
     EXIT_REGRESSION,
     EXIT_USER_ERROR,
 )
-from paceline.cli.suite_flags import Choices
+from paceline.cli.suite_flags import SuiteFlags
 from paceline.plan.suite import DEFAULT_STEPS, Suite
 from paceline.report.escaping import markdown_cell
 
@@ -141,7 +141,7 @@ def _suite_arguments(command: App) -> list[Argument]:
     """Those that come from `Choices`, if the command takes it."""
     if not command.default_command or "choices" not in inspect.signature(command.default_command).parameters:
         return []
-    names = {_flag(field.name) for field in dataclasses.fields(Choices)}
+    names = {_flag(field.name) for field in dataclasses.fields(SuiteFlags)}
     return [argument for argument in _shown(command) if argument.name in names]
 
 

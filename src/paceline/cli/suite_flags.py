@@ -13,7 +13,7 @@ from paceline.system.text.safe_text import QUOTED, quoted, shortened
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Choices:
+class SuiteFlags:
     """The keys of a suite as flags; several values are joined by commas."""
 
     quick: bool = False

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from paceline.catalog.frameworks import Framework, all_frameworks
 from paceline.catalog.networks import NETWORKS
-from paceline.catalog.networks.cost import Cost
+from paceline.catalog.networks.cost import NetworkCost
 from paceline.catalog.published import all_benchmarks
 from paceline.catalog.workloads import all_workloads
 from paceline.environments.virtual_environments import brought, hindrance, installed
@@ -62,7 +62,7 @@ def workloads() -> None:
 
 
 def networks() -> None:
-    costs = {name: Cost.of(build()) for name, build in NETWORKS.items()}
+    costs = {name: NetworkCost.of(build()) for name, build in NETWORKS.items()}
     rows = [
         [name, f"{cost.trainable:,}", f"{cost.frozen:,}", f"{cost.running:,}", f"{cost.forward_macs:,}"]
         for name, cost in costs.items()

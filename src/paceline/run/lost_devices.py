@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from paceline.store.records.outcome import Outcome
-from paceline.system.machine.gpus import Cards
+from paceline.system.machine.gpus import WatchedGpus
 
 
-def with_troubles(outcome: Outcome, cards: Cards) -> Outcome:
+def with_troubles(outcome: Outcome, cards: WatchedGpus) -> Outcome:
     """A lost card explains a run that failed; any other trouble, or one that it survived, is a remark."""
     if outcome.status == "failed":
         cards.look()  # it may have been lost after the last look

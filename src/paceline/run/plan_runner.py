@@ -11,11 +11,11 @@ from paceline.catalog import datasets
 from paceline.catalog.frameworks import find
 from paceline.environments import virtual_environments
 from paceline.plan.planning import Plan, Run
-from paceline.run.progress import Progress
-from paceline.run.session import Tools, execute
+from paceline.run.progress import ProgressDisplay
+from paceline.run.session import RunTools, execute
 from paceline.store.store import Store
 from paceline.system.machine.machine import this_machine
-from paceline.system.machine_lock import Measuring
+from paceline.system.machine_lock import MachineLock
 
 
 def pending(plan: Plan, store: Store, done: str) -> list[Run]:
@@ -24,14 +24,14 @@ def pending(plan: Plan, store: Store, done: str) -> list[Run]:
     return [run for run in plan.runs if run.key not in keys]
 
 
-def measure(plan: Plan, store: Store, done: str, measuring: Measuring) -> None:
+def measure(plan: Plan, store: Store, done: str, measuring: MachineLock) -> None:
     """Carry out what is missing of a plan."""
     console, todo = Console(stderr=True), pending(plan, store, done)
     if len(todo) < len(plan.runs):
         console.print(f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done already", highlight=False)
     get_missing(plan, partial(console.print, markup=False, highlight=False, soft_wrap=True))
-    with Progress(console, todo, store.seconds_of, plan.names()) as progress:
-        tools = Tools(store, this_machine(), progress, measuring.note_run)
+    with ProgressDisplay(console, todo, store.seconds_of, plan.names()) as progress:
+        tools = RunTools(store, this_machine(), progress, measuring.note_run)
         for run in todo:
             execute(run, tools)
     measuring.note_run("")

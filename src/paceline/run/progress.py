@@ -16,12 +16,12 @@ from paceline.plan.cell_names import cell_name
 from paceline.plan.planning import Run
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
-from paceline.store.training_progress import Trained
+from paceline.store.training_progress import TrainingSoFar
 from paceline.system.text.formatting import duration, number
 from paceline.system.text.safe_text import printable
 
 
-class Progress:
+class ProgressDisplay:
     """Counts runs, blocks and time; a subject of `runner.Display`."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Progress:
         """Redraw when something happened, not on a timer: the line must cost nothing while a run is measured."""
         if self._live is None:
             return
-        trained = Trained.of(ranks)
+        trained = TrainingSoFar.of(ranks)
         speed = f", {number(trained.images_per_second)} images/s" if trained.seconds else ""
         step = f" {trained.steps}/{self._run.cell.steps}" if phase == "train" else ""
         line = f"[{self._number}/{self._total}] {self._name(self._run)}: {phase}{step}{speed}{self._time_left()}"

@@ -34,7 +34,7 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryUse:
     """Of a process with its children, or of a GPU."""
 
     idle_bytes: int
@@ -48,7 +48,7 @@ def spans(file: EventFile, *phases: str) -> list[Span]:
     return [(event.time, after.time) for event, after in pairwise(entered) if event.phase in phases]
 
 
-def process_memory(files: Mapping[int, EventFile], samples: Sequence[Sample]) -> dict[int, Memory]:
+def process_memory(files: Mapping[int, EventFile], samples: Sequence[Sample]) -> dict[int, MemoryUse]:
     """Idle and peak of each rank as the kernel counted them, with those of its children as they were sampled."""
     found = {}
     for rank, file in files.items():
@@ -59,11 +59,11 @@ def process_memory(files: Mapping[int, EventFile], samples: Sequence[Sample]) ->
             before = _children_bytes(_nearest(samples, idle[0].time), rank)
             working = _within(samples, spans(file, *WORKING))
             most = max((_children_bytes([sample], rank) for sample in working), default=0)
-            found[rank] = Memory((idle[0].idle_memory_bytes or 0) + before, max(peaks) + most)
+            found[rank] = MemoryUse((idle[0].idle_memory_bytes or 0) + before, max(peaks) + most)
     return found
 
 
-def gpu_memory(gpus: Iterable[int], files: Collection[EventFile], samples: Sequence[Sample]) -> list[Memory]:
+def gpu_memory(gpus: Iterable[int], files: Collection[EventFile], samples: Sequence[Sample]) -> list[MemoryUse]:
     """Of each GPU as the driver counted it at each sample; idle is before anything was started.
 
     What trained too shortly for a sample has that of its end; what has no phases counts as a whole. A driver that
@@ -78,8 +78,8 @@ def gpu_memory(gpus: Iterable[int], files: Collection[EventFile], samples: Seque
     return told if len(told) == len(found) else []  # a part of the cards would be taken for all of them
 
 
-def _one_gpu(idle: list[int], working: list[int], started: list[int]) -> Memory | None:
-    return Memory(idle[0], max(working), next(iter(started), None)) if idle and working else None
+def _one_gpu(idle: list[int], working: list[int], started: list[int]) -> MemoryUse | None:
+    return MemoryUse(idle[0], max(working), next(iter(started), None)) if idle and working else None
 
 
 def _used(samples: Iterable[Sample], gpu: int) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from paceline.analysis.comparison.command_names import check_names
-from paceline.analysis.comparison.differences import Pair, differences
+from paceline.analysis.comparison.differences import RunPair, differences
 from paceline.analysis.comparison.selections import CellRuns, Side, named
 from paceline.analysis.statistics.estimates import CONFIDENCE, Estimate, ratio
 from paceline.analysis.statistics.significance import LEVEL, detectable, mann_whitney, runs_needed, smallest_p
@@ -21,7 +21,7 @@ CANNOT_TELL, INCONCLUSIVE = "cannot tell", "inconclusive"
 NOT_COMPARED = ("only in old", "only in new", "not run")
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
+class ComparedCell(msgspec.Struct, frozen=True, kw_only=True):
     """One cell in both."""
 
     cell: Cell
@@ -57,7 +57,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     threshold: float
     differences: tuple[str, ...]  # such as versions, of the cells that both have
     nothing_else_differs: bool  # of all that is recorded
-    cells: tuple[Compared, ...]
+    cells: tuple[ComparedCell, ...]
     conclusion: str  # regressions, no regressions, or inconclusive: no cell has a verdict
     regressions: int
     inconclusive: int  # cells of which one cannot tell
@@ -92,7 +92,7 @@ def compare(old: Side, new: Side, threshold: float, *, whole: bool = False) -> C
     )
 
 
-def _conclusion(cells: Sequence[Compared], regressions: int) -> str:
+def _conclusion(cells: Sequence[ComparedCell], regressions: int) -> str:
     """That nothing was found is no praise where nothing could be seen."""
     if regressions:
         return "regressions"
@@ -104,14 +104,14 @@ def _differences(old: Side, new: Side, whole: bool) -> Iterator[str]:
     common = [(old.cells[cell], new.cells[cell]) for cell in old.cells if cell in new.cells]
     return differences(
         [
-            Pair(before.cell.framework.partition("+")[0], old.setups_of(before), new.setups_of(after))
+            RunPair(before.cell.framework.partition("+")[0], old.setups_of(before), new.setups_of(after))
             for before, after in common
         ],
         whole=whole,
     )
 
 
-def _compared(key: Cell, old: Side, new: Side, threshold: float) -> Compared:
+def _compared(key: Cell, old: Side, new: Side, threshold: float) -> ComparedCell:
     before, after = old.cells.get(key), new.cells.get(key)
     found = _verdict(before, after, old.metric, threshold)
     return msgspec.structs.replace(
@@ -119,7 +119,7 @@ def _compared(key: Cell, old: Side, new: Side, threshold: float) -> Compared:
     )
 
 
-def _verdict(before: CellRuns | None, after: CellRuns | None, metric: str, threshold: float) -> Compared:
+def _verdict(before: CellRuns | None, after: CellRuns | None, metric: str, threshold: float) -> ComparedCell:
     if before is None or after is None or before.skipped or after.skipped:
         return _only(before, after)
     if failed := _failed(before, after):
@@ -130,7 +130,7 @@ def _verdict(before: CellRuns | None, after: CellRuns | None, metric: str, thres
     return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, *_failures(before, after)))))
 
 
-def _only(before: CellRuns | None, after: CellRuns | None) -> Compared:
+def _only(before: CellRuns | None, after: CellRuns | None) -> ComparedCell:
     """In one of them alone, or not run in one or both."""
     skips = {"old": before and before.skipped, "new": after and after.skipped}
     if skips["old"] == skips["new"]:
@@ -140,18 +140,18 @@ def _only(before: CellRuns | None, after: CellRuns | None) -> Compared:
     known = before or after
     assert known is not None  # noqa: S101 - it came from one of the sides
     verdict = f"only in {present[0]}" if present else "not run"
-    return Compared(cell=known.cell, verdict=verdict, reason=reason)
+    return ComparedCell(cell=known.cell, verdict=verdict, reason=reason)
 
 
-def _failed(before: CellRuns, after: CellRuns) -> Compared | None:
+def _failed(before: CellRuns, after: CellRuns) -> ComparedCell | None:
     """Where failures are the verdict; None where those runs that ended well are to be judged."""
     reason = "; ".join(_failures(before, after))
     if before.failed_part == after.failed_part == 1:
-        return Compared(cell=before.cell, verdict="failed in both", reason=reason)
+        return ComparedCell(cell=before.cell, verdict="failed in both", reason=reason)
     if after.failed_part > before.failed_part:
-        return Compared(cell=before.cell, verdict="failed", regression=True, reason=reason)
+        return ComparedCell(cell=before.cell, verdict="failed", regression=True, reason=reason)
     if before.failed_part == 1:
-        return Compared(cell=before.cell, verdict="works again", reason=reason)
+        return ComparedCell(cell=before.cell, verdict="works again", reason=reason)
     return None
 
 
@@ -167,15 +167,15 @@ def judge(
     more_is_better: bool,
     threshold: float,
     confidence: float = CONFIDENCE,
-) -> Compared:
+) -> ComparedCell:
     """A verdict needs both: an interval of the ratio that leaves out 1, and ranks that chance would hardly make."""
     if not old or not new:
-        return Compared(cell=cell, verdict=CANNOT_TELL, reason="not measured", old=tuple(old), new=tuple(new))
+        return ComparedCell(cell=cell, verdict=CANNOT_TELL, reason="not measured", old=tuple(old), new=tuple(new))
     found = ratio(new, old, confidence) if min(*old, *new) > 0 else None
     p = mann_whitney(new, old)
     reason = _why_not(old, new, found, p)
     better = found is not None and (found.median > 1) == more_is_better
-    return Compared(
+    return ComparedCell(
         cell=cell,
         verdict=CANNOT_TELL if reason else "better" if better else "worse",
         regression=not reason and not better and _beyond(found, more_is_better, threshold),

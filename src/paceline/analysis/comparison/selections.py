@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.analysis.rows.statuses import Limit
+from paceline.analysis.rows.statuses import IntervalTarget
 from paceline.plan.cell import Cell
 from paceline.store.index.setups import Setup
 from paceline.store.index_damage import blaming_the_index
@@ -52,7 +52,7 @@ class CellRuns:
     cell: Cell
     skipped: str | None  # why, if it was not run
     plan_id: str
-    limit: Limit  # under which its plan added rounds
+    limit: IntervalTarget  # under which its plan added rounds
     runs: dict[str, sqlite3.Row] = field(default_factory=dict)  # by their keys
     commands: set[str] = field(default_factory=set)  # of all plans; several only where commands count by their names
 
@@ -125,7 +125,9 @@ def _add(cells: dict[Cell, CellRuns], row: sqlite3.Row, key: Callable[[Cell], Ce
     if row["id"] is None and row["reason"] is None:
         return  # planned, but not run yet
     cell = msgspec.json.decode(row["planned"], type=Cell)
-    known = cells.setdefault(key(cell), CellRuns(cell, row["reason"], row["plan_id"], Limit(row["interval_target"])))
+    known = cells.setdefault(
+        key(cell), CellRuns(cell, row["reason"], row["plan_id"], IntervalTarget(row["interval_target"]))
+    )
     if cell.command:
         known.commands.add(str(cell.command))
     if row["id"] is not None and known.plan_id == row["plan_id"]:

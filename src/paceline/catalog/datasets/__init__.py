@@ -2,6 +2,6 @@
 
 from paceline.catalog.datasets.fetching import ensure, get
 from paceline.catalog.datasets.known import KNOWN
-from paceline.catalog.datasets.prepared import Dataset, find, intact
+from paceline.catalog.datasets.prepared import PreparedDataset, find, intact
 
-__all__ = ["KNOWN", "Dataset", "ensure", "find", "get", "intact"]
+__all__ = ["KNOWN", "PreparedDataset", "ensure", "find", "get", "intact"]

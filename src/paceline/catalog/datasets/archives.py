@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from paceline.catalog.datasets.spec import Array, Spec
+from paceline.catalog.datasets.spec import Array, DatasetSpec
 from paceline.system.errors import UserError
 
 SPARE_BYTES = 16 * 2**20  # for headers and for files that are not wanted, such as a read-me
@@ -18,7 +18,7 @@ SPARE_BYTES = 16 * 2**20  # for headers and for files that are not wanted, such 
 DAMAGE = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError, RecursionError)
 
 
-def read(spec: Spec, path: Path) -> dict[str, Array]:
+def read(spec: DatasetSpec, path: Path) -> dict[str, Array]:
     """The arrays that a folder or an archive holds, in whichever of the forms they are; not yet checked."""
     try:
         files = _from_folder(spec, path) if path.is_dir() else _from_archive(spec, path)
@@ -33,7 +33,7 @@ def read(spec: Spec, path: Path) -> dict[str, Array]:
     return form.arrays(files)
 
 
-def _from_folder(spec: Spec, folder: Path) -> dict[str, bytes]:
+def _from_folder(spec: DatasetSpec, folder: Path) -> dict[str, bytes]:
     """Files in the folder itself, or below it as an archive has them."""
     places = {
         name: (place / name, size)
@@ -47,7 +47,7 @@ def _from_folder(spec: Spec, folder: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, (path, _) in places.items()}
 
 
-def _from_archive(spec: Spec, path: Path) -> dict[str, bytes]:
+def _from_archive(spec: DatasetSpec, path: Path) -> dict[str, bytes]:
     wanted = {f"{form.folder}/{name}": size for form in spec.forms for name, size in form.sizes.items()}
     limit = max(sum(form.sizes.values()) for form in spec.forms) + SPARE_BYTES
     return {name.rpartition("/")[2]: content for name, content in members(path, wanted, limit)}

@@ -13,20 +13,20 @@ import msgspec
 
 from paceline.catalog.datasets.archives import read
 from paceline.catalog.datasets.known import known
-from paceline.catalog.datasets.prepared import Dataset, check, data_folder, folder_of, intact, write
-from paceline.catalog.datasets.spec import Array, Say, Source, Spec
+from paceline.catalog.datasets.prepared import PreparedDataset, check, data_folder, folder_of, intact, write
+from paceline.catalog.datasets.spec import ArchiveSource, Array, DatasetSpec, Say
 from paceline.system.errors import UserError
 from paceline.system.locks import exclusive
 
 Fetched = tuple[dict[str, Array], str]  # the arrays, and where they are from
 
 
-def ensure(name: str, say: Say) -> Dataset:
+def ensure(name: str, say: Say) -> PreparedDataset:
     """The data set, fetched if it is not there or has changed: what is measured will claim its checksum."""
     return intact(name) or get(name, say)
 
 
-def get(name: str, say: Say, given: Path | None = None) -> Dataset:
+def get(name: str, say: Say, given: Path | None = None) -> PreparedDataset:
     """Fetch a data set, or take it from a file or folder of the user's; what is there and right is never touched."""
     spec = known(name)
     with _alone(spec, say), _scratch(spec) as scratch:
@@ -43,7 +43,7 @@ def get(name: str, say: Say, given: Path | None = None) -> Dataset:
         return _put_in_place(spec, arrays, source, scratch)
 
 
-def _from_path(spec: Spec, given: Path) -> Fetched:
+def _from_path(spec: DatasetSpec, given: Path) -> Fetched:
     try:
         return _checked(spec, given), str(given.absolute())
     except UserError as error:
@@ -53,7 +53,7 @@ def _from_path(spec: Spec, given: Path) -> Fetched:
         ) from None
 
 
-def _from_sources(spec: Spec, scratch: Path, say: Say) -> Fetched:
+def _from_sources(spec: DatasetSpec, scratch: Path, say: Say) -> Fetched:
     """What the first source gives that gives the right data; when none does, what was wrong with each."""
     failures = []
     for source in spec.sources:
@@ -68,18 +68,18 @@ def _from_sources(spec: Spec, scratch: Path, say: Say) -> Fetched:
     )
 
 
-def _from_source(spec: Spec, source: Source, scratch: Path) -> dict[str, Array]:
+def _from_source(spec: DatasetSpec, source: ArchiveSource, scratch: Path) -> dict[str, Array]:
     with tempfile.TemporaryDirectory(dir=scratch) as downloads:
         return _checked(spec, source.fetch(Path(downloads)))
 
 
-def _checked(spec: Spec, path: Path) -> dict[str, Array]:
+def _checked(spec: DatasetSpec, path: Path) -> dict[str, Array]:
     arrays = read(spec, path)
     check(spec, arrays)
     return arrays
 
 
-def _put_in_place(spec: Spec, arrays: dict[str, Array], source: str, scratch: Path) -> Dataset:
+def _put_in_place(spec: DatasetSpec, arrays: dict[str, Array], source: str, scratch: Path) -> PreparedDataset:
     """A folder cannot replace another in one step; only one that is damaged is ever moved away."""
     made, folder = scratch / "new", folder_of(spec)
     made.mkdir()
@@ -91,7 +91,7 @@ def _put_in_place(spec: Spec, arrays: dict[str, Array], source: str, scratch: Pa
 
 
 @contextlib.contextmanager
-def _scratch(spec: Spec) -> Iterator[Path]:
+def _scratch(spec: DatasetSpec) -> Iterator[Path]:
     """A folder beside the data set's place, gone afterwards; one that a killed process left goes first."""
     folder = data_folder() / f"{spec.name}.scratch"
     shutil.rmtree(folder, ignore_errors=True)
@@ -102,7 +102,7 @@ def _scratch(spec: Spec) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _alone(spec: Spec, say: Say) -> AbstractContextManager[None]:
+def _alone(spec: DatasetSpec, say: Say) -> AbstractContextManager[None]:
     """Two that get one data set must not meet: the second waits."""
     waiting = f"Another process is getting {spec.name}; waiting for it."
     return exclusive(data_folder() / f"{spec.name}.lock", lambda: say(waiting))

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from paceline.catalog.datasets.known import KNOWN
-from paceline.catalog.datasets.prepared import Dataset, find
+from paceline.catalog.datasets.prepared import PreparedDataset, find
 
 
 def show() -> None:
@@ -21,7 +21,7 @@ def show() -> None:
             print(f"{name}: not there; `paceline data get {name}` fetches it")
 
 
-def _table(datasets: list[Dataset]) -> Table:
+def _table(datasets: list[PreparedDataset]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in ("data set", "images", "MiB", "source", "path"):
         table.add_column(heading, no_wrap=heading == "data set", overflow="fold")

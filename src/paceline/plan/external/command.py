@@ -7,7 +7,7 @@ import shlex
 import msgspec
 
 
-class Metric(msgspec.Struct, frozen=True, kw_only=True):
+class OutputMetric(msgspec.Struct, frozen=True, kw_only=True):
     """A number that lines of the output may hold."""
 
     name: str
@@ -38,7 +38,7 @@ class ExternalCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     arguments: tuple[str, ...]
     folder: str
-    metrics: tuple[Metric, ...] = ()  # of two with one name, the first that matches counts
+    metrics: tuple[OutputMetric, ...] = ()  # of two with one name, the first that matches counts
 
     def __str__(self) -> str:
         """As a shell would take it."""

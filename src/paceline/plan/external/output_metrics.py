@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from paceline.plan.external.command import Metric
+from paceline.plan.external.command import OutputMetric
 from paceline.plan.external.presets import PRESETS
 from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import quoted
@@ -21,7 +21,7 @@ LINE_END = re.compile(rb"[\r\n]+")
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08+")  # colours and steps back, as progress bars print them
 
 
-def parse_metric(text: str) -> Metric:
+def parse_metric(text: str) -> OutputMetric:
     """Read NAME=REGEX."""
     name, equals, pattern = text.partition("=")
     name = " ".join(name.split())
@@ -39,16 +39,16 @@ def parse_metric(text: str) -> Metric:
         )
     shown = "accuracy" if name in PERCENT else name
     take = "last" if any(word in shown for word in LAST) else "median"
-    return Metric(name=shown, pattern=pattern, take=take, percent=PERCENT.get(name, ""))
+    return OutputMetric(name=shown, pattern=pattern, take=take, percent=PERCENT.get(name, ""))
 
 
-def preset(name: str) -> tuple[Metric, ...]:
+def preset(name: str) -> tuple[OutputMetric, ...]:
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return PRESETS[name]
 
 
-def read_log(path: Path, metrics: Sequence[Metric]) -> tuple[tuple[float, ...], ...]:
+def read_log(path: Path, metrics: Sequence[OutputMetric]) -> tuple[tuple[float, ...], ...]:
     """For each metric the numbers of all its matches, in order."""
     found: list[list[float]] = [[] for _ in metrics]
     patterns = [re.compile(metric.pattern) for metric in metrics]
@@ -88,7 +88,7 @@ def _number(match: re.Match[str]) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def values_of(metrics: Sequence[Metric], found: Sequence[Sequence[float]]) -> dict[str, float]:
+def values_of(metrics: Sequence[OutputMetric], found: Sequence[Sequence[float]]) -> dict[str, float]:
     """What the numbers of a run come to, by name; a metric without a match is not there."""
     values: dict[str, float] = {}
     for metric, numbers in zip(metrics, found, strict=True):
@@ -97,7 +97,7 @@ def values_of(metrics: Sequence[Metric], found: Sequence[Sequence[float]]) -> di
     return values
 
 
-def _value(metric: Metric, numbers: Sequence[float]) -> float:
+def _value(metric: OutputMetric, numbers: Sequence[float]) -> float:
     # The first is left out where there are others: it has start-up in it.
     value = numbers[-1] if metric.take == "last" else statistics.median(numbers[1:] or numbers)
     return {"right": value / 100, "wrong": 1 - value / 100}.get(metric.percent, value)

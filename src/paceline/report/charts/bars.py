@@ -8,7 +8,7 @@ from typing import NamedTuple
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.charts.captions import MOST_NAMED, outcome, with_interval
-from paceline.report.charts.parts import MOST_INTERVAL, Choice, Drawing, Material, amount, layer, silent, words
+from paceline.report.charts.parts import MOST_INTERVAL, ChartData, ChartedRows, Drawing, amount, layer, silent, words
 from paceline.report.charts.style import BAR_STEP, WIDTH, Spec
 from paceline.report.escaping import few
 from paceline.report.tables.columns import joined
@@ -29,9 +29,9 @@ class Bar(NamedTuple):
     cut: bool = False  # the span goes on
 
 
-def speed(material: Material) -> Drawing | None:
+def speed(material: ChartData) -> Drawing | None:
     """Images/s with 95 % intervals."""
-    choice = Choice.of(material.rows)
+    choice = ChartedRows.of(material.rows)
     found = [(name, row, row.images_per_second) for name, row in choice.named.items() if row.images_per_second]
     if not found:
         return None
@@ -51,7 +51,7 @@ def _speed_bar(name: str, row: Row, value: Estimate, end: float) -> Bar:
     return Bar(name, row, value.median, (value.low, min(value.high, end)), said, cut=value.high > end)
 
 
-def memory(material: Material) -> Drawing | None:
+def memory(material: ChartData) -> Drawing | None:
     """Peak minus idle; where devices or runs differ, also from the lowest to the highest."""
 
     def bar(name: str, row: Row) -> Bar:
@@ -62,7 +62,7 @@ def memory(material: Material) -> Drawing | None:
         said = f"{joined(found)} in all devices together" if whole else joined(found)
         return Bar(name, row, max(found), span, outcome(row, said), hollow=whole)
 
-    choice = Choice.of(material.rows)
+    choice = ChartedRows.of(material.rows)
     bars = [bar(name, row) for name, row in choice.named.items() if row.peak_memory_mib]
     if not bars:
         return None
@@ -73,7 +73,7 @@ def memory(material: Material) -> Drawing | None:
     return Drawing(_bars(bars, choice, material, title), told, [*choice.notes, *notes])
 
 
-def _bars(bars: Sequence[Bar], choice: Choice, material: Material, title: str) -> Spec:
+def _bars(bars: Sequence[Bar], choice: ChartedRows, material: ChartData, title: str) -> Spec:
     line, along = choice.line(), amount("value", title, tickCount=6)
     ends = [{"cell": bar.name, "value": max(bar.value, *(bar.span or (0.0,))), "said": bar.said} for bar in bars]
     spans = [{"cell": bar.name, "low": bar.span[0], "high": bar.span[1], "cut": bar.cut} for bar in bars if bar.span]
@@ -87,7 +87,7 @@ def _bars(bars: Sequence[Bar], choice: Choice, material: Material, title: str) -
     )
 
 
-def _lengths(bars: Sequence[Bar], material: Material, **channels: Spec) -> Iterator[Spec]:
+def _lengths(bars: Sequence[Bar], material: ChartData, **channels: Spec) -> Iterator[Spec]:
     for style, hollow in (("value", False), ("hollow", True)):
         values = [
             {"cell": bar.name, "value": bar.value, **material.linked(bar.row, f"{bar.name}: {bar.said}")}
@@ -98,7 +98,7 @@ def _lengths(bars: Sequence[Bar], material: Material, **channels: Spec) -> Itera
             yield layer({"type": "bar", "style": style, "height": 14}, values, **channels, **material.links())
 
 
-def lines_of_cells(choice: Choice, *layers: Spec) -> Spec:
+def lines_of_cells(choice: ChartedRows, *layers: Spec) -> Spec:
     """These layers, and before them the names of the cells."""
     called = [{"cell": name, "said": name} for name in choice.names]
     before = words(called, "right", x={"value": 0}, y=choice.line())
@@ -115,7 +115,7 @@ def intervals(spans: Sequence[Spec], line: Spec, title: str) -> Iterator[Spec]:
         yield layer(silent("tick", size=8, thickness=1.5), ended, x=amount(end, title), y=line)
 
 
-def without_value(missing: Sequence[str], choice: Choice, material: Material, along: Spec) -> Iterator[Spec]:
+def without_value(missing: Sequence[str], choice: ChartedRows, material: ChartData, along: Spec) -> Iterator[Spec]:
     """Why a cell has no bar, where its bar would begin."""
     if not missing:
         return

@@ -23,7 +23,7 @@ Filters = Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
-class Wish:
+class ChartRequest:
     kind: str
     path: Path
     table: int = 1  # which one, where several can be drawn
@@ -39,7 +39,7 @@ class Wish:
         check_place(self.path, f"{self.kind}.svg")
 
 
-def draw(wish: Wish, folder: Path, filters: Filters, target: float | None) -> str:
+def draw(wish: ChartRequest, folder: Path, filters: Filters, target: float | None) -> str:
     """Write the chart; what was drawn, and what else could be."""
     wish.check()
     rows = chosen_rows(folder, filters, target)

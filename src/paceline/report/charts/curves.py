@@ -10,8 +10,8 @@ from paceline.analysis.rows.row import Row
 from paceline.report.charts.captions import MOST_NAMED, MOST_TOLD, WITHOUT_RESULT, about, counted, names, numbered
 from paceline.report.charts.parts import (
     MOST_LINES,
+    ChartData,
     Drawing,
-    Material,
     amount,
     dashes,
     layer,
@@ -28,7 +28,7 @@ MOST_POINTS = 30  # of a curve; a picture has no room for more
 Value = Callable[[Moment], float | None]
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """Medians of the runs at one moment, and between what they lie."""
 
     seconds: float
@@ -38,10 +38,10 @@ class Point(NamedTuple):
     high: float
 
 
-Curves = dict[str, list[Point]]
+Curves = dict[str, list[CurvePoint]]
 
 
-def loss(material: Material) -> Drawing | None:
+def loss(material: ChartData) -> Drawing | None:
     """Training loss of each block."""
 
     def blocks(run: str) -> Sequence[Moment]:
@@ -55,7 +55,7 @@ def loss(material: Material) -> Drawing | None:
     return Drawing(_panels(up, shown, material, {}), told, [*_diverged(shown, blocks), *shown.notes])
 
 
-def _diverged(shown: Shown, blocks: Callable[[str], Sequence[Moment]]) -> list[str]:
+def _diverged(shown: ShownCurves, blocks: Callable[[str], Sequence[Moment]]) -> list[str]:
     """Where lines end before training did, or do not even begin."""
     told = []
     for name, row in {**shown.rows, **shown.without}.items():
@@ -67,7 +67,7 @@ def _diverged(shown: Shown, blocks: Callable[[str], Sequence[Moment]]) -> list[s
     return [*told[:MOST_TOLD], *more]
 
 
-def accuracy(material: Material) -> Drawing | None:
+def accuracy(material: ChartData) -> Drawing | None:
     """Test accuracy after each epoch; training accuracy as thin lines."""
 
     def epochs(run: str) -> Sequence[Moment]:
@@ -96,19 +96,19 @@ def _targets(rows: Iterable[Row], up: Spec) -> Iterator[Spec]:
         )
 
 
-def _end(last: Point) -> str:
+def _end(last: CurvePoint) -> str:
     between = f" ({last.low:.3f}–{last.high:.3f})" if last.low < last.high else ""
     return f"{last.value:.3f}{between} after {number(last.seconds)} s and {last.images:,.0f} images"
 
 
-class Shown(NamedTuple):
+class ShownCurves(NamedTuple):
     rows: Mapping[str, Row]
     curves: Curves
     without: Mapping[str, Row]  # that have a result, but no course
     notes: Sequence[str]
 
 
-def _shown(material: Material, moments: Callable[[str], Sequence[Moment]], value: Value) -> Shown:
+def _shown(material: ChartData, moments: Callable[[str], Sequence[Moment]], value: Value) -> ShownCurves:
     """The fastest cells that have a course."""
     ranked = sorted(material.rows, key=slowness)
     named = dict(zip(numbered(names(ranked)), ranked, strict=True))
@@ -119,7 +119,7 @@ def _shown(material: Material, moments: Callable[[str], Sequence[Moment]], value
     notes += about(list(listed.values()), list(listed), hollow=False)
     without = {name: row for name, row in named.items() if name not in curves and row.status not in WITHOUT_RESULT}
     notes += [f"without a line: {few(without, MOST_NAMED, ', ')}"] if without else []
-    return Shown({name: named[name] for name in kept}, kept, without, notes)
+    return ShownCurves({name: named[name] for name in kept}, kept, without, notes)
 
 
 def _curves(rows: Mapping[str, Row], moments: Callable[[str], Sequence[Moment]], value: Value) -> Curves:
@@ -127,7 +127,7 @@ def _curves(rows: Mapping[str, Row], moments: Callable[[str], Sequence[Moment]],
     return {name: points for name, points in found.items() if points}
 
 
-def _course(runs: Sequence[Sequence[Moment]], value: Value) -> list[Point]:
+def _course(runs: Sequence[Sequence[Moment]], value: Value) -> list[CurvePoint]:
     """Moment by moment, as far as all runs went and none had diverged."""
     points = []
     for moments in zip(*filter(None, runs), strict=False):
@@ -136,18 +136,18 @@ def _course(runs: Sequence[Sequence[Moment]], value: Value) -> list[Point]:
             break
         seconds = statistics.median(moment.seconds for moment in moments)
         images = statistics.median(moment.images for moment in moments)
-        points.append(Point(seconds, images, statistics.median(values), min(values), max(values)))
+        points.append(CurvePoint(seconds, images, statistics.median(values), min(values), max(values)))
     return _thinned(points)
 
 
-def _thinned(points: list[Point]) -> list[Point]:
+def _thinned(points: list[CurvePoint]) -> list[CurvePoint]:
     """The first, the last and some in between."""
     if len(points) <= MOST_POINTS:
         return points
     return [points[round(place * (len(points) - 1) / (MOST_POINTS - 1))] for place in range(MOST_POINTS)]
 
 
-def _panels(up: Spec, shown: Shown, material: Material, training: Curves) -> Spec:
+def _panels(up: Spec, shown: ShownCurves, material: ChartData, training: Curves) -> Spec:
     axes = (
         amount("seconds", "seconds of training", tickCount=5),
         amount("images", "images trained", tickCount=3, format=",.0f"),
@@ -163,7 +163,7 @@ def _panels(up: Spec, shown: Shown, material: Material, training: Curves) -> Spe
     return {"hconcat": panels, "spacing": 40}
 
 
-def _layers(along: Spec, up: Spec, shown: Shown, material: Material, training: Curves) -> Iterator[Spec]:
+def _layers(along: Spec, up: Spec, shown: ShownCurves, material: ChartData, training: Curves) -> Iterator[Spec]:
     """Between what the runs lie, the medians, and at their end the mark that leads to the cell."""
     look, curves = told_apart(list(shown.curves)), shown.curves
     bands = [value for value in _values(curves) if value["low"] < value["high"]]

@@ -12,7 +12,7 @@ import msgspec
 
 from paceline.analysis.rows.row import Row
 from paceline.report.charts.kinds import KINDS, Picture, pictures
-from paceline.report.charts.style import EDGE, FONT, LOOKS, Look, config
+from paceline.report.charts.style import EDGE, FONT, LOOKS, Theme, config
 from paceline.store.series import Series
 
 PIXELS = 2  # of a PNG for each point: sharp on paper and on dense screens
@@ -84,7 +84,7 @@ def figures(
     ]
 
 
-def svg(picture: Picture, look: Look, places: Sequence[str] = ()) -> str:
+def svg(picture: Picture, look: Theme, places: Sequence[str] = ()) -> str:
     """The chart below its title and notes; its marks lead to the places whose numbers they have.
 
     Long texts are put in here: the converter takes longer to measure their letters than for all the rest.
@@ -136,7 +136,7 @@ def _lines(notes: Iterable[str], width: float) -> Iterator[str]:
         yield from textwrap.wrap(note, letters, break_on_hyphens=False)
 
 
-def _heading(title: str, lines: Sequence[str], look: Look) -> str:
+def _heading(title: str, lines: Sequence[str], look: Theme) -> str:
     paper = f'<rect width="100%" height="100%" fill="{look.paper}"/>' if look.paper else ""
     first = f'<text x="{EDGE}" y="{EDGE + 14}" font-size="14px" font-weight="600" fill="{look.ink}">'
     texts = [f"{first}{escape(title)}</text>"]
@@ -146,19 +146,19 @@ def _heading(title: str, lines: Sequence[str], look: Look) -> str:
     return paper + "".join(texts)
 
 
-def png(picture: Picture, look: Look) -> bytes:
+def png(picture: Picture, look: Theme) -> bytes:
     import vl_convert
 
     return vl_convert.svg_to_png(svg(picture, look), scale=PIXELS)
 
 
-def pdf(picture: Picture, look: Look) -> bytes:
+def pdf(picture: Picture, look: Theme) -> bytes:
     import vl_convert
 
     return vl_convert.svg_to_pdf(svg(picture, look))
 
 
-FORMATS: dict[str, Callable[[Picture, Look], bytes]] = {
+FORMATS: dict[str, Callable[[Picture, Theme], bytes]] = {
     ".svg": lambda picture, look: svg(picture, look).encode(),
     ".png": png,
     ".pdf": pdf,

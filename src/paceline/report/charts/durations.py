@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from paceline.analysis.rows.row import Row
 from paceline.report.charts.bars import intervals, lines_of_cells, without_value
 from paceline.report.charts.captions import outcome
-from paceline.report.charts.parts import Choice, Drawing, Material, amount, layer, silent, words
+from paceline.report.charts.parts import ChartData, ChartedRows, Drawing, amount, layer, silent, words
 from paceline.report.charts.style import PHASE_INK, Spec
 from paceline.store.series import Series
 from paceline.system.text.formatting import number
@@ -17,7 +17,7 @@ from paceline.system.text.formatting import number
 Found = TypeVar("Found")
 
 
-class Box(NamedTuple):
+class StepTimes(NamedTuple):
     """How many milliseconds the steps of a cell took."""
 
     low: float
@@ -27,7 +27,7 @@ class Box(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, row: Row, series: Series) -> Box | None:
+    def of(cls, row: Row, series: Series) -> StepTimes | None:
         """By the blocks of all its runs."""
         values = [1000 * seconds for run in row.runs for seconds in series.step_seconds.get(run, ())]
         if not values:
@@ -37,10 +37,10 @@ class Box(NamedTuple):
         return cls(min(values), quarter, middle, three_quarters, max(values))
 
 
-def steps(material: Material) -> Drawing | None:
+def steps(material: ChartData) -> Drawing | None:
     """Time of a step: lowest, middle half, median, highest."""
-    choice = Choice.of(material.rows)
-    boxes = _of_each(choice, lambda row: Box.of(row, material.series))
+    choice = ChartedRows.of(material.rows)
+    boxes = _of_each(choice, lambda row: StepTimes.of(row, material.series))
     if not boxes:
         return None
     title, rows, line = "milliseconds of a step", choice.named, choice.line()
@@ -64,9 +64,9 @@ def steps(material: Material) -> Drawing | None:
     return Drawing(body, told, choice.notes)
 
 
-def phases(material: Material) -> Drawing | None:
+def phases(material: ChartData) -> Drawing | None:
     """Where the time of a run goes: seconds of each phase, median of the runs."""
-    choice = Choice.of(material.rows)
+    choice = ChartedRows.of(material.rows)
     spent = _of_each(choice, lambda row: _phase_seconds(row, material.series))
     if not spent:
         return None
@@ -94,7 +94,7 @@ def phases(material: Material) -> Drawing | None:
     return Drawing(body, [f"{name} {shares}" for name, shares in said.items()], choice.notes)
 
 
-def _of_each(choice: Choice, find: Callable[[Row], Found | None]) -> dict[str, Found]:
+def _of_each(choice: ChartedRows, find: Callable[[Row], Found | None]) -> dict[str, Found]:
     """What is found of each cell, where anything is."""
     return {name: found for name, row in choice.named.items() if (found := find(row))}
 

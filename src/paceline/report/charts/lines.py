@@ -11,8 +11,8 @@ from paceline.report.charts.captions import WITHOUT_RESULT, about, counted, doub
 from paceline.report.charts.parts import (
     MOST_INTERVAL,
     MOST_LINES,
+    ChartData,
     Drawing,
-    Material,
     amount,
     dashes,
     layer,
@@ -40,7 +40,7 @@ class Lines:
         return zip(self.rows, self.names, strict=True)
 
 
-def scaling(material: Material) -> Drawing | None:
+def scaling(material: ChartData) -> Drawing | None:
     """Speed-up against devices with the ideal line, and efficiency."""
     alike = [row for row in material.rows if not (row.wrapped or row.slow or _unlike(row))]
     lines = _lines(alike, BY_DEVICES, lambda row: row.scaling is not None)
@@ -102,7 +102,7 @@ def _both_ends(along: Spec, up: Spec) -> dict[str, Spec]:
     return {"x": along, "y": up, "x2": {"field": "last_devices"}, "y2": {"field": "last"}}
 
 
-def batch(material: Material) -> Drawing | None:
+def batch(material: ChartData) -> Drawing | None:
     """Images/s against the images of a step."""
     rows = [row for row in material.rows if not row.command]
     lines = _lines(rows, BY_BATCH, lambda row: row.images_per_second is not None)
@@ -137,7 +137,7 @@ def _told_speed(row: Row, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Along:
+class LineAxis:
     """What is set against speed."""
 
     place: Callable[[Row], int]
@@ -145,11 +145,11 @@ class Along:
     told: Sequence[Callable[[Row], str]]  # what makes lines of their own where it differs
 
 
-BY_DEVICES = Along(lambda row: row.device_count, where, (kind_of_device,))
-BY_BATCH = Along(lambda row: row.batch_size, lambda row: f"batch {row.batch_size}", (where,))
+BY_DEVICES = LineAxis(lambda row: row.device_count, where, (kind_of_device,))
+BY_BATCH = LineAxis(lambda row: row.batch_size, lambda row: f"batch {row.batch_size}", (where,))
 
 
-def _lines(rows: Sequence[Row], along: Along, usable: Callable[[Row], bool]) -> Lines:
+def _lines(rows: Sequence[Row], along: LineAxis, usable: Callable[[Row], bool]) -> Lines:
     """One row for each place of a line, and of the lines the fastest."""
     called = _called(rows, along)
     points: dict[tuple[str, int], Row] = {}
@@ -168,7 +168,7 @@ def _lines(rows: Sequence[Row], along: Along, usable: Callable[[Row], bool]) -> 
     return Lines(list(shown.values()), [name for name, _ in shown], notes)
 
 
-def _called(rows: Sequence[Row], along: Along) -> list[str]:
+def _called(rows: Sequence[Row], along: LineAxis) -> list[str]:
     """The line of each row: short, and still two where the whole names are."""
     whole = names(rows, along.told, along.place)
     lines = list(dict.fromkeys(whole))
@@ -190,7 +190,7 @@ def _cut(values: Sequence[Spec], *names: str) -> tuple[list[Spec], list[str]]:
     return shown, counted(count, "interval goes on beyond the picture", "intervals go on beyond the picture")
 
 
-def _points(values: Sequence[Spec], along: Spec, up: Spec, lines: Lines, material: Material) -> Iterator[Spec]:
+def _points(values: Sequence[Spec], along: Spec, up: Spec, lines: Lines, material: ChartData) -> Iterator[Spec]:
     """Intervals below lines below points; hollow ones are doubtful."""
     look, name = told_apart(lines.called), up["field"]
     spans = [value for value in values if f"{name}_low" in value]

@@ -24,7 +24,7 @@ MOST_LINES = len(SHAPES)  # that are still told apart in grey print
 
 
 @dataclass(frozen=True)
-class Material:
+class ChartData:
     """Rows that may be drawn together."""
 
     rows: Sequence[Row]
@@ -53,7 +53,7 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChartedRows:
     """The rows that a chart with a place for each cell can show."""
 
     rows: Sequence[Row]
@@ -61,7 +61,7 @@ class Choice:
     notes: Sequence[str]
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> Choice:
+    def of(cls, rows: Sequence[Row]) -> ChartedRows:
         """The fastest; those of the same devices stand together."""
         ranked = sorted(rows, key=slowness)
         kept = sorted(ranked[:MOST_CELLS], key=lambda row: (row.device_count, where(row), slowness(row)))

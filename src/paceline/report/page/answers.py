@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from paceline.analysis.findings import ACCURACY, MEMORY, RATIO, SPEED, Against, Judge, Quantity, interleaved
+from paceline.analysis.findings import ACCURACY, MEMORY, RATIO, SPEED, ComparedWith, Quantity, RowComparer, interleaved
 from paceline.analysis.rows.chance_accuracy import floor_of
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
@@ -41,11 +41,11 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Question:
+class TableQuestion:
     text: str
     quantity: Quantity
     say: Callable[[Estimate], str]
-    compare: Callable[[Against], str]
+    compare: Callable[[ComparedWith], str]
     aside: str = ""  # about rows that it could not be asked of
 
 
@@ -98,7 +98,7 @@ def _near_chance(rows: Sequence[Row]) -> Iterator[Answer]:
         yield Answer("Quickest to a test accuracy", row, "not trained long enough", "", UNKNOWN, why)
 
 
-def _answer(question: Question, rows: Sequence[Row]) -> Iterator[Answer]:
+def _answer(question: TableQuestion, rows: Sequence[Row]) -> Iterator[Answer]:
     quantity, values = question.quantity, question.quantity.values
     ranked = sorted(filter(quantity.measured, rows), key=lambda row: -quantity.better * statistics.median(values(row)))
     if not ranked:
@@ -113,24 +113,24 @@ def _answer(question: Question, rows: Sequence[Row]) -> Iterator[Answer]:
     yield Answer(question.text, best, shown(who), shown(said), sure, shown(why))
 
 
-def _against(quantity: Quantity, ranked: Sequence[Row], name: Callable[[Row], str]) -> list[tuple[Row, Against]]:
+def _against(quantity: Quantity, ranked: Sequence[Row], name: Callable[[Row], str]) -> list[tuple[Row, ComparedWith]]:
     """The best against each of the others; one that ran once is clear if it lies beyond the interval of the best."""
     (best, *others), values = ranked, quantity.values
     repeated = [row for row in ranked if len(values(row)) > 1]
-    judge = Judge.of(quantity, repeated, math.comb(len(repeated), 2))  # each could have been the best
+    judge = RowComparer.of(quantity, repeated, math.comb(len(repeated), 2))  # each could have been the best
     found = estimate(values(best), quantity.yardstick.scale, best.confidence) or Estimate(0.0)
     end = (found.low if quantity.better > 0 else found.high) or 0.0
 
-    def judged(row: Row) -> Against:
+    def judged(row: Row) -> ComparedWith:
         called = name(row) if where(row) == where(best) else f"{name(row)} on {where(row)}"
         if len(values(row)) == 1:
-            return Against(called, Estimate(values(row)[0]), clear=quantity.better * (end - values(row)[0]) > 0)
+            return ComparedWith(called, Estimate(values(row)[0]), clear=quantity.better * (end - values(row)[0]) > 0)
         return judge.against(called, values(best), values(row))
 
     return [(row, judged(row)) for row in others]
 
 
-def _sureness(question: Question, best: Row, others: Sequence[tuple[Row, Against]]) -> tuple[str, str]:
+def _sureness(question: TableQuestion, best: Row, others: Sequence[tuple[Row, ComparedWith]]) -> tuple[str, str]:
     compared = [(one, interleaved((best, row))) for row, one in others if one.value.low is not None]
     unclear = [one for _, one in others if not one.clear]
     once = sum(one.clear and one.value.low is None for _, one in others)
@@ -159,7 +159,7 @@ def common_target(rows: Sequence[Row]) -> float | None:
     return reached if reached > max((row.chance or 0.0 for row in trained), default=0.0) else None
 
 
-def _quickest(rows: Sequence[Row], times: Times, target: float) -> Question:
+def _quickest(rows: Sequence[Row], times: Times, target: float) -> TableQuestion:
     def seconds(row: Row) -> list[float]:
         """Of each run that got there; none if not all did: the others would be compared with nothing."""
         reached = [
@@ -171,7 +171,7 @@ def _quickest(rows: Sequence[Row], times: Times, target: float) -> Question:
     left = sum(bool(row.test_accuracy_of_runs) and not seconds(row) for row in rows)
     aside = f"{left} other{'s' if left > 1 else ''} did not reach it in every run" if left else ""
     quantity = Quantity("time to accuracy", seconds, -1, RATIO)
-    return Question(f"Quickest to test accuracy {target:g}", quantity, _with("s of training"), as_factor, aside)
+    return TableQuestion(f"Quickest to test accuracy {target:g}", quantity, _with("s of training"), as_factor, aside)
 
 
 def _with(unit: str) -> Callable[[Estimate], str]:
@@ -199,7 +199,7 @@ def _few(names: Sequence[str], last: str) -> str:
 
 
 QUESTIONS = (
-    Question("Fastest", SPEED, _with("images/s"), as_factor),
-    Question("Least memory", MEMORY, _with("MiB, all devices together"), as_factor),
+    TableQuestion("Fastest", SPEED, _with("images/s"), as_factor),
+    TableQuestion("Least memory", MEMORY, _with("MiB, all devices together"), as_factor),
 )
-BEST = Question("Best test accuracy", ACCURACY, accuracy, as_difference)
+BEST = TableQuestion("Best test accuracy", ACCURACY, accuracy, as_difference)

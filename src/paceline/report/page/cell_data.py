@@ -9,7 +9,7 @@ import msgspec
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
 from paceline.report.page.badges import MARKS, marks_of
-from paceline.report.page.run_details import RunDetail, Setup, of_runs
+from paceline.report.page.run_details import RunDetail, SetupDetail, of_runs
 from paceline.report.page.words import shown
 from paceline.report.tables.rerun_command import once_more
 from paceline.store.store import Store
@@ -25,24 +25,24 @@ class CellDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     runs: tuple[int, ...] = ()  # their places
 
 
-class Island(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PageData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that the script of a page needs; cells are numbered from 1."""
 
     titles: list[str]
     cells: list[CellDetail]
     signs: dict[str, str]  # of the marks
     runs: list[RunDetail]
-    setups: list[Setup]
+    setups: list[SetupDetail]
     texts: list[str]
     run_page: str = ""  # where a server has pages of single runs
 
 
-def island_of(groups: Sequence[tuple[str, Sequence[Row]]], store: Store, run_page: str = "") -> Island:
+def island_of(groups: Sequence[tuple[str, Sequence[Row]]], store: Store, run_page: str = "") -> PageData:
     """Of tables under their titles, in the order in which their cells are numbered."""
     known = of_runs(store, [run for _, rows in groups for row in rows for run in row.runs])
     places = {run.id: place for place, run in enumerate(known.runs)}
     cells = [_cell(row, table, places) for table, (_, rows) in enumerate(groups) for row in rows]
-    return Island(
+    return PageData(
         titles=[shown(title) for title, _ in groups],
         cells=cells,
         signs={mark.word: mark.sign for mark in MARKS.values()},

@@ -14,9 +14,9 @@ from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.statuses import counted
 from paceline.report.charts import KINDS, PENCIL, Figure, figures, load_series
 from paceline.report.page.answers import Answer, answers, silence
-from paceline.report.page.badges import MARKS, Mark
-from paceline.report.page.cell_data import Island, island_of
-from paceline.report.page.tables import Arranged, Number, Table, arranged, further_tables, speed_table
+from paceline.report.page.badges import MARKS, Badge
+from paceline.report.page.cell_data import PageData, island_of
+from paceline.report.page.tables import ArrangedTable, Number, PageTable, arranged, further_tables, speed_table
 from paceline.report.page.templating import environment, island
 from paceline.report.page.words import shown
 from paceline.report.tables import sentences
@@ -43,13 +43,13 @@ GROUP BY 1, 2 ORDER BY newest
 
 
 @dataclass(frozen=True)
-class Group:
+class RowGroup:
     """Rows that may be compared: one table with what is found in it."""
 
     id: str
     title: str  # what its rows share, the workload left out
-    table: Table
-    further: list[Table]
+    table: PageTable
+    further: list[PageTable]
     answers: list[Answer]
     silence: str  # why there are none
     findings: list[str]
@@ -72,10 +72,10 @@ class Section:
     id: str
     name: str
     workload: str  # as flags call it
-    arranged: list[Arranged]
+    arranged: list[ArrangedTable]
     unarranged: str  # the layout that was left out because there are too many cells
-    groups: list[Group]
-    published: Arranged | None  # figures of the texts that these rows continue
+    groups: list[RowGroup]
+    published: ArrangedTable | None  # figures of the texts that these rows continue
     drawing: Future[list[Figure]]  # of all tables together
 
     @property
@@ -92,12 +92,12 @@ class Report:
     machines: list[str]
     sections: list[Section]
     footnotes: list[str]
-    marks: list[Mark]  # those that occur
+    marks: list[Badge]  # those that occur
     number: Number  # of a row's cell
-    details: Island
+    details: PageData
 
     @property
-    def groups(self) -> list[tuple[Section, Group]]:
+    def groups(self) -> list[tuple[Section, RowGroup]]:
         return [(section, group) for section in self.sections for group in section.groups]
 
 
@@ -121,7 +121,7 @@ def report_context(
     charted = {title for title, _ in tables(rows)[:MOST_CHARTED]}
     used_rows = [row for title, group in titled for row in group if title in charted or row.test_accuracy]
     series = load_series(store, [run for row in used_rows for run in row.runs])
-    maker = _Maker(number, series, charted, target)
+    maker = _PageMaker(number, series, charted, target)
     made = [maker.section(name, groups, (layouts or {}).get(name, "rows")) for name, groups in sections.items()]
     details = island_of(titled, store, run_page)
     used = {word for cell in details.cells for word in cell.marks}
@@ -149,7 +149,7 @@ def layouts_of(store: Store, suite: str | None = None) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class _Maker:
+class _PageMaker:
     """Makes the parts of a page out of rows."""
 
     number: Number
@@ -172,17 +172,17 @@ class _Maker:
             drawing=self.draw([row for title, group in groups if title in self.charted for row in group], ACROSS),
         )
 
-    def published(self, rows: Sequence[Row]) -> Arranged | None:
+    def published(self, rows: Sequence[Row]) -> ArrangedTable | None:
         """Nothing where no text has such a row, or where there are too many cells."""
         found = beside_published(rows) if len(rows) <= MOST_ARRANGED else None
         return arranged(found, self.number) if found and found.blocks else None
 
-    def group(self, title: str, rows: list[Row]) -> Group:
+    def group(self, title: str, rows: list[Row]) -> RowGroup:
         kinds = [kind for kind in KINDS if kind not in ACROSS]
         drawing = self.draw(rows, kinds) if title in self.charted else None
         found = [] if only_runs(rows) else findings(rows)
         said = [*remarks(rows), *(command_remarks(rows) if rows[0].command else [])]
-        return Group(
+        return RowGroup(
             id=f"table-{self.number(rows[0])}",
             title=shown(title.removeprefix(f"{rows[0].workload}: ").removeprefix(f"{COMMANDS}: ")),
             table=speed_table(rows, self.number),
@@ -218,7 +218,7 @@ def _heading(workloads: Sequence[str]) -> str:
     return f"Training {listed}"
 
 
-def _facts(details: Island) -> list[str]:
+def _facts(details: PageData) -> list[str]:
     """How much was measured, what came of it, and when."""
     statuses = [cell.marks[0] for cell in details.cells]
     counts = [f"{count} {word}" for word, count in counted(statuses).items()]

@@ -36,7 +36,7 @@ GROUP BY run_id, phase
 """
 
 
-class Setup(msgspec.Struct, frozen=True, omit_defaults=True):
+class SetupDetail(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a run ran with; many share one."""
 
     machine: str = ""
@@ -52,7 +52,7 @@ class Setup(msgspec.Struct, frozen=True, omit_defaults=True):
     code: str = ""  # of a command: hashes of its files and the commit of their folder
 
 
-class Blocks(msgspec.Struct, frozen=True, array_like=True):
+class BlockDetail(msgspec.Struct, frozen=True, array_like=True):
     steps: int
     count: int
     seconds: str  # of the first ones, joined by spaces
@@ -66,13 +66,13 @@ class RunDetail(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     setup: int | None = None  # None if the record of the run is gone or damaged
     status: str = "ok"
     cause: str = ""
-    blocks: dict[str, Blocks] = {}
+    blocks: dict[str, BlockDetail] = {}
     log: str = ""
 
 
-class Runs(msgspec.Struct, frozen=True):
+class RunDetails(msgspec.Struct, frozen=True):
     runs: list[RunDetail]
-    setups: list[Setup]
+    setups: list[SetupDetail]
     texts: list[str]
 
 
@@ -95,12 +95,12 @@ class _Record(msgspec.Struct):
     environment: dict[str, str] = {}
 
 
-class _Shared:
+class _SharedValues:
     """Values that are kept once and named by their place."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
-        self.setups: dict[Setup, int] = {}
+        self.setups: dict[SetupDetail, int] = {}
 
     def text(self, lines: Iterable[str], run: str = ITSELF) -> int:
         return self.texts.setdefault("\n".join(lines).replace(run, ITSELF), len(self.texts))
@@ -112,7 +112,7 @@ class _Shared:
             return None
         variables = shown_variables(record.environment)
         variables |= {name: "(a free port)" for name in PER_RUN if name in variables}
-        made = Setup(
+        made = SetupDetail(
             machine,
             shown(record.machine.host),
             shown(record.framework_version),
@@ -131,10 +131,10 @@ class _Shared:
 _DECODER = msgspec.json.Decoder(_Record)
 
 
-def of_runs(store: Store, ids: Sequence[str]) -> Runs:
+def of_runs(store: Store, ids: Sequence[str]) -> RunDetails:
     """In the order of their ids, which is that of time."""
     chosen = json.dumps(list(ids))
-    shared, blocks = _Shared(), _blocks(store, chosen)
+    shared, blocks = _SharedValues(), _blocks(store, chosen)
     runs = []
     for row in store.query(RUNS, chosen):
         folder = f"{store.folder}/{RUN_FOLDER}/{row['id']}"  # text, since joining thousands of paths takes its time
@@ -151,15 +151,15 @@ def of_runs(store: Store, ids: Sequence[str]) -> Runs:
             log=_last_lines(row["log_end"] or "", FAILED_LOG_LINES) if failed else _end_of_log(f"{folder}/{LOG_FILE}"),
         )
         runs.append(detail)
-    return Runs(runs, list(shared.setups), ["\n".join(map(shown, text.split("\n"))) for text in shared.texts])
+    return RunDetails(runs, list(shared.setups), ["\n".join(map(shown, text.split("\n"))) for text in shared.texts])
 
 
-def _blocks(store: Store, chosen: str) -> dict[str, dict[str, Blocks]]:
-    found: dict[str, dict[str, Blocks]] = {}
+def _blocks(store: Store, chosen: str) -> dict[str, dict[str, BlockDetail]]:
+    found: dict[str, dict[str, BlockDetail]] = {}
     for row in store.query(BLOCKS, chosen):
         seconds = row["seconds"].split(" ")
         first = " ".join(seconds[:MOST_BLOCKS])
-        found.setdefault(row["run_id"], {})[row["phase"]] = Blocks(row["steps"], len(seconds), first)
+        found.setdefault(row["run_id"], {})[row["phase"]] = BlockDetail(row["steps"], len(seconds), first)
     return found
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import anyio.to_thread
 import msgspec
 
-from paceline.report.server.live import PERIOD_SECONDS, Progress
+from paceline.report.server.live import PERIOD_SECONDS, PlanProgress
 from paceline.system.errors import UserError
 
 MOST_STREAMS = 50  # who watches at once; each is cheap, but not free
@@ -21,7 +21,7 @@ RETRY_MILLISECONDS = 3000  # after which a browser that lost the server asks aga
 class Streams:
     """All open streams; they end together with the server."""
 
-    progress: Callable[[str], Progress | None]
+    progress: Callable[[str], PlanProgress | None]
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
     _open: int = 0
 
@@ -42,7 +42,7 @@ class Streams:
         finally:
             self._open -= 1
 
-    async def _changes(self, plan_id: str) -> AsyncIterator[Progress | None]:
+    async def _changes(self, plan_id: str) -> AsyncIterator[PlanProgress | None]:
         """None where for some time nothing has changed."""
         loop, told, told_at = asyncio.get_running_loop(), None, 0.0
         while not self._closing.is_set():
@@ -55,7 +55,7 @@ class Streams:
                 return
             await self._pause()
 
-    def _look(self, plan_id: str) -> Progress | None:
+    def _look(self, plan_id: str) -> PlanProgress | None:
         """None while the index is being made anew."""
         try:
             return self.progress(plan_id)
@@ -69,7 +69,7 @@ class Streams:
             return
 
 
-def _event(progress: Progress) -> bytes:
+def _event(progress: PlanProgress) -> bytes:
     """JSON has no line breaks, which would end the event."""
     name = b"end" if progress.final else b"progress"
     return b"event: " + name + b"\ndata: " + msgspec.json.encode(progress) + b"\n\n"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from paceline.analysis.rows.statuses import Limit, Runs, counted, status_of
+from paceline.analysis.rows.statuses import IntervalTarget, RunCounts, counted, status_of
 from paceline.analysis.statistics.estimates import estimate
 from paceline.plan.cell import Cell
 from paceline.report.server.live import moment_of
@@ -57,7 +57,7 @@ GROUP BY plan_cell.plan_id, plan_cell.position ORDER BY plan_cell.plan_id, plan_
 
 
 @dataclass(frozen=True)
-class Page:
+class ListPage:
     """Which part of a long list is shown."""
 
     number: int  # from 1 up
@@ -135,7 +135,7 @@ def _cell_line(row: sqlite3.Row, name: str) -> CellLine:
 
 def _status(row: sqlite3.Row, cell: Cell) -> str:
     """As the report of the plan will have it."""
-    runs, limit = Runs(row["wanted"], row["done"], row["failed"]), Limit(row["interval_target"])
+    runs, limit = RunCounts(row["wanted"], row["done"], row["failed"]), IntervalTarget(row["interval_target"])
     judged = estimate(_of_runs(row, "seconds" if cell.command else "images/s"), confidence=limit.confidence)
     return status_of(runs, judged, limit, skipped=bool(row["reason"]))
 
@@ -146,7 +146,7 @@ def _of_runs(row: sqlite3.Row, quantity: str) -> list[float]:
     return [trained[place] for trained in json.loads(row["trained"]) if trained and trained[place] is not None]
 
 
-def plans(store: Store, page: int) -> tuple[Page, list[PlanLine]]:
+def plans(store: Store, page: int) -> tuple[ListPage, list[PlanLine]]:
     shown = _page(page, store.query("SELECT COUNT(*) FROM plan"))
     found = store.query(PLANS, limit=PAGE, offset=shown.offset)
     cells: dict[str, list[sqlite3.Row]] = {plan["id"]: [] for plan in found}
@@ -155,9 +155,9 @@ def plans(store: Store, page: int) -> tuple[Page, list[PlanLine]]:
     return shown, [_plan_line(plan, cells[plan["id"]]) for plan in found]
 
 
-def _page(wanted: int, counted: Sequence[sqlite3.Row]) -> Page:
+def _page(wanted: int, counted: Sequence[sqlite3.Row]) -> ListPage:
     total = int(counted[0][0]) if counted else 0
-    return Page(min(max(1, wanted), Page(1, total).last), total)
+    return ListPage(min(max(1, wanted), ListPage(1, total).last), total)
 
 
 def _plan_line(plan: sqlite3.Row, cells: Sequence[sqlite3.Row]) -> PlanLine:
@@ -174,7 +174,7 @@ def _plan_line(plan: sqlite3.Row, cells: Sequence[sqlite3.Row]) -> PlanLine:
     )
 
 
-def runs(store: Store, chosen: Mapping[str, str | None], page: int) -> tuple[Page, list[RunLine]]:
+def runs(store: Store, chosen: Mapping[str, str | None], page: int) -> tuple[ListPage, list[RunLine]]:
     """The newest first, of those that the filters and the status choose."""
     wanted = {name: chosen.get(name) for name in (*FILTERS, "status")}
     shown = _page(page, store.query(COUNT, **wanted))

@@ -30,7 +30,7 @@ EVENT_HEADINGS = ("rank", "second", "phase", "what", "steps", "images", "seconds
 
 
 @dataclass(frozen=True)
-class OneRun:
+class RunPage:
     id: str
     name: str
     status: str  # ok, failed, running or interrupted
@@ -55,7 +55,7 @@ def folder_of(store: Store, run_id: str) -> Path | None:
     return found[0] if found and is_own_folder(found[0]) else None
 
 
-def one_run(store: Store, run_id: str) -> OneRun | None:
+def one_run(store: Store, run_id: str) -> RunPage | None:
     """None if there is no such run, or none that can be read."""
     folder = folder_of(store, run_id)
     record = read_record(folder) if folder else None
@@ -67,7 +67,7 @@ def one_run(store: Store, run_id: str) -> OneRun | None:
     status = outcome.status if outcome else "running" if run.is_alive else "interrupted"
     lines = list(_event_lines(run.files, record.started))
     plans = store.query("SELECT DISTINCT plan_id FROM plan_run WHERE key = ? ORDER BY plan_id DESC", record.key)
-    return OneRun(
+    return RunPage(
         id=run_id,
         name=run.name,
         status=status,

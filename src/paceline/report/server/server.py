@@ -22,10 +22,10 @@ from starlette.types import ASGIApp
 from paceline.report.charts.drawing import stop_drawing
 from paceline.report.page.templating import environment
 from paceline.report.server.event_streams import Streams
-from paceline.report.server.http.page_cache import Rendered
+from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.http.security import TOKEN_PARAMETER, TOKEN_VARIABLE, Access, Guard, access_to, is_loopback
 from paceline.report.server.live import Observer
-from paceline.report.server.views import Site
+from paceline.report.server.views import ServedSite
 from paceline.store.newer_records import say_left_out
 from paceline.store.store import Store
 from paceline.system.errors import UserError
@@ -38,7 +38,7 @@ HEADINGS = {400: "That cannot be shown", 404: "Not here", 503: "Busy"}
 WORDS = {404: "There is no such page, plan or run here.", 500: "Something went wrong; the terminal says what."}
 
 
-def application(site: Site) -> Starlette:
+def application(site: ServedSite) -> Starlette:
     """The pages of a store, without a guard."""
     answered = {**site.routes(), "/favicon.ico": _no_icon}
     routes = [Route(path, handler, methods=["GET"]) for path, handler in answered.items()]
@@ -74,7 +74,7 @@ def _error_page(line: str, status: int) -> Response:
 class _Server(uvicorn.Server):
     """Ends all that would keep it from ending at the first signal, and itself at the second."""
 
-    def __init__(self, app: ASGIApp, streams: Streams, rendered: Rendered) -> None:
+    def __init__(self, app: ASGIApp, streams: Streams, rendered: PageCache) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -114,8 +114,8 @@ def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> Non
     say_left_out(Store(folder).query)  # and an index that is missing or old is made anew now, not later
     store = Store(folder, read_only=True)
     observer = Observer(store)
-    streams, rendered = Streams(observer.progress), Rendered()
-    site = Site(store, observer, streams, rendered)
+    streams, rendered = Streams(observer.progress), PageCache()
+    site = ServedSite(store, observer, streams, rendered)
     with _listening(host, port) as listener:
         own_port = int(listener.getsockname()[1])
         access = access_to(host, own_port, os.environ.get(TOKEN_VARIABLE) or None)

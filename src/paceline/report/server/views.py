@@ -13,13 +13,13 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.report.page.badges import MARKS, Mark
+from paceline.report.page.badges import MARKS, Badge
 from paceline.report.page.templating import asset, environment, island
 from paceline.report.server import comparison, lists, logs, run_download, run_page
 from paceline.report.server.event_streams import Streams
 from paceline.report.server.http import query_params
-from paceline.report.server.http.page_cache import Rendered
-from paceline.report.server.live import Observer, Progress, index_stamp, moment_of
+from paceline.report.server.http.page_cache import PageCache
+from paceline.report.server.live import Observer, PlanProgress, index_stamp, moment_of
 from paceline.report.server.unfinished_runs import OpenRun
 from paceline.report.studies.comparison import HEADINGS, lines, notes, summary, title
 from paceline.report.tables.layouts import LAYOUTS
@@ -34,9 +34,9 @@ from paceline.system.text.safe_text import printable
 STATES = {
     mark.word: mark
     for mark in (
-        Mark("running", "▶", "it is being measured now"),
-        Mark("interrupted", "‖", "whoever measured it is gone; the same command goes on"),
-        Mark("complete", "✓", "all its runs are done"),
+        Badge("running", "▶", "it is being measured now"),
+        Badge("interrupted", "‖", "whoever measured it is gone; the same command goes on"),
+        Badge("complete", "✓", "all its runs are done"),
     )
 }
 STATIC = {"live.js": "text/javascript", "served.css": "text/css"}
@@ -46,11 +46,11 @@ Handler = Callable[[Request], Response]
 
 
 @dataclass
-class Site:
+class ServedSite:
     store: Store
     observer: Observer
     streams: Streams
-    _rendered: Rendered = field(default_factory=Rendered)
+    _rendered: PageCache = field(default_factory=PageCache)
 
     def routes(self) -> dict[str, Handler]:
         """What there is; every name in an address is looked up and never made part of a path."""
@@ -103,7 +103,7 @@ class Site:
         make = partial(self._report, request, plan_id, progress=progress)
         return self._made(request, _report_key(request), make, HTMLResponse, changing)
 
-    def _running(self, plan_id: str, progress: Progress) -> Response:
+    def _running(self, plan_id: str, progress: PlanProgress) -> Response:
         """At once, and without statistics: these would take a core from what is being measured."""
         plan = self.store.query("SELECT suite, command FROM plan WHERE id = ?", plan_id)[0]
         return _page(
@@ -125,7 +125,7 @@ class Site:
         key: Hashable,
         make: Callable[[], str],
         answer: Callable[[str], Response],
-        changing: Progress | None = None,
+        changing: PlanProgress | None = None,
     ) -> Response:
         """What takes long: kept from before, or made now unless that would take a core from a measurement."""
         stamp = self._stamp(), changing
@@ -317,9 +317,9 @@ class Site:
         return index_stamp(self.store), proofs.stat().st_mtime_ns if proofs.exists() else 0
 
 
-def mark_of(word: str) -> Sequence[Mark]:
+def mark_of(word: str) -> Sequence[Badge]:
     """With its sign; a word that we do not know stands for itself."""
-    return (STATES.get(word) or MARKS.get(word) or Mark(printable(word), "·", ""),)
+    return (STATES.get(word) or MARKS.get(word) or Badge(printable(word), "·", ""),)
 
 
 def _report_key(request: Request) -> Hashable:

@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from paceline.analysis.comparison.compare import INCONCLUSIVE, Compared, Comparison
+from paceline.analysis.comparison.compare import INCONCLUSIVE, ComparedCell, Comparison
 from paceline.analysis.comparison.differences import NOTHING_ELSE
 from paceline.analysis.statistics.significance import LEVEL
 from paceline.plan.cell import Cell
@@ -48,7 +48,7 @@ def value(values: Sequence[float], metric: str) -> str:
     return f"{median:.3f}" if metric == "accuracy" else number(median)
 
 
-def verdict(cell: Compared) -> str:
+def verdict(cell: ComparedCell) -> str:
     return "regression" if cell.regression and cell.verdict == "worse" else cell.verdict
 
 
@@ -58,7 +58,7 @@ def lines(compared: Comparison) -> list[tuple[str, ...]]:
     return [_line(name, cell, compared.metric) for name, cell in named if cell.measured_in_both]
 
 
-def _line(name: str, cell: Compared, metric: str) -> tuple[str, ...]:
+def _line(name: str, cell: ComparedCell, metric: str) -> tuple[str, ...]:
     found = cell.ratio
     interval = f"{found.low:.3f}–{found.high:.3f}" if found and found.low and found.high else NOTHING
     return (

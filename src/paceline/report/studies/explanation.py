@@ -20,8 +20,8 @@ from paceline.studies.scaling.lost_time import (
     IMBALANCE,
     INPUT,
     REST,
+    LostPart,
     LostTime,
-    Part,
     bounds,
     ranked,
 )
@@ -84,11 +84,11 @@ def _verdict(time: LostTime, rounds: int) -> str:
     return f"{loses}, mostly to {part.name}: {amount(part)}, {parts}."
 
 
-def amount(part: Part) -> str:
+def amount(part: LostPart) -> str:
     return f"{milliseconds(part.seconds.median)} ms (95 % interval {interval(part.seconds)})"
 
 
-def _of_loss(part: Part) -> str:
+def _of_loss(part: LostPart) -> str:
     return NOTHING if part.of_loss is None else f"{part.of_loss:.0%}"
 
 

@@ -9,7 +9,7 @@ from string import ascii_lowercase
 
 from paceline.analysis.rows.labels import SETTINGS, where
 from paceline.analysis.rows.row import Row
-from paceline.catalog.published import Metric, Record, all_benchmarks, definitions
+from paceline.catalog.published import PublishedFigure, PublishedRow, all_benchmarks, definitions
 from paceline.plan.cell_names import distinctions, grouped
 from paceline.plan.published.cells import device_count, rows_of
 from paceline.plan.published.commands import NAMES, blocks, by_command
@@ -47,12 +47,12 @@ HEADINGS = ("framework", "on", "published on", "what", "here", "there", "ratio")
 
 
 @dataclass(frozen=True)
-class Pair:
+class PublishedPair:
     """A row and a published record of the same network, framework and number of devices, in one metric."""
 
     row: Row
-    record: Record
-    metric: Metric
+    record: PublishedRow
+    metric: PublishedFigure
 
     @property
     def kind(self) -> str:
@@ -73,7 +73,9 @@ class Pair:
         return reasons + [reason for reason, is_so in UNLIKE.items() if is_so(self)]
 
 
-UNLIKE: dict[str, Callable[[Pair], bool]] = {  # published figures are of float32, plain modes and devices as they were
+UNLIKE: dict[
+    str, Callable[[PublishedPair], bool]
+] = {  # published figures are of float32, plain modes and devices as they were
     "the network was built wrongly there": lambda pair: any(error.field == "workload" for error in pair.record.errors),
     "its batch is not known": lambda pair: pair.record.batch_size is None,
     "another batch": lambda pair: pair.record.batch_size not in (None, pair.row.batch_size),
@@ -103,7 +105,7 @@ def has_epochs(row: Row, epochs: int) -> bool:
     return any(abs(row.steps - epochs * steps) <= 1 + TINY for steps in (batches, math.ceil(batches - TINY)))
 
 
-def _rate_may_be(record: Record, row: Row) -> bool:
+def _rate_may_be(record: PublishedRow, row: Row) -> bool:
     return record.learning_rate is None or math.isclose(record.learning_rate, row.learning_rate)
 
 
@@ -133,21 +135,21 @@ def beside_published(rows: Sequence[Row]) -> Grid:
     )
 
 
-def _once(records: Iterable[Record]) -> list[Record]:
+def _once(records: Iterable[PublishedRow]) -> list[PublishedRow]:
     return list({id(record): record for record in records}.values())
 
 
-def _without_figures(rows: Sequence[Row]) -> list[Record]:
+def _without_figures(rows: Sequence[Row]) -> list[PublishedRow]:
     """Published rows of these cells that crashed, or were left blank."""
     bare = [record for benchmark in all_benchmarks().values() for record in benchmark.records if not record.metrics]
     return [record for record in bare if any(_same_cell(row, record) and _same_batch(row, record) for row in rows)]
 
 
-def _same_batch(row: Row, record: Record) -> bool:
+def _same_batch(row: Row, record: PublishedRow) -> bool:
     return record.batch_size == row.batch_size
 
 
-def _why_bare(record: Record) -> str:
+def _why_bare(record: PublishedRow) -> str:
     if record.failure:
         return f"{record.row} crashed with {record.failure.strip().partition(':')[0]}"
     return f"{record.row} is blank"
@@ -186,7 +188,7 @@ def _places(rows: Sequence[Row]) -> dict[int, str]:
     return found
 
 
-def _errors(pairs: Sequence[Pair]) -> list[str]:
+def _errors(pairs: Sequence[PublishedPair]) -> list[str]:
     """What is known to be wrong with the records, those with the same error together."""
     places: dict[str, dict[str, None]] = {}
     for pair in pairs:
@@ -195,7 +197,7 @@ def _errors(pairs: Sequence[Pair]) -> list[str]:
     return [f"! known error of the published table: {'; '.join(named)}: {why}" for why, named in places.items()]
 
 
-def _inferred(pairs: Sequence[Pair]) -> list[str]:
+def _inferred(pairs: Sequence[PublishedPair]) -> list[str]:
     """What is shown of a text though it does not print it, by the reason."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for record, metric in ((pair.record, pair.metric) for pair in pairs):
@@ -210,15 +212,15 @@ def labels() -> Iterator[str]:
     yield from (first + second for first in ascii_lowercase for second in ascii_lowercase)
 
 
-def pairs_of(row: Row) -> Iterator[Pair]:
+def pairs_of(row: Row) -> Iterator[PublishedPair]:
     """With the records that are most like the row."""
     records = [record for benchmark in all_benchmarks().values() for record in benchmark.records]
     for record in _most_like(row, [record for record in records if _same_cell(row, record) and _shared(row, record)]):
         for metric in _shared(row, record):
-            yield Pair(row, record, metric)
+            yield PublishedPair(row, record, metric)
 
 
-def _same_cell(row: Row, record: Record) -> bool:
+def _same_cell(row: Row, record: PublishedRow) -> bool:
     """The same network on the same framework and number of devices; update and data where they are said."""
     return (
         (row.workload, row.framework.partition("+")[0], row.device_count)
@@ -228,13 +230,13 @@ def _same_cell(row: Row, record: Record) -> bool:
     )
 
 
-def _shared(row: Row, record: Record) -> list[Metric]:
+def _shared(row: Row, record: PublishedRow) -> list[PublishedFigure]:
     """Figures of a record of which the row has its own."""
     kinds = {name: name.partition(".")[0] for name in record.metrics if name not in LEFT_OUT}
     return [record.metrics[name] for name, kind in kinds.items() if kind in OURS and OURS[kind](row) is not None]
 
 
-def _most_like(row: Row, records: Sequence[Record]) -> list[Record]:
+def _most_like(row: Row, records: Sequence[PublishedRow]) -> list[PublishedRow]:
     """Those of the same batch and learning rate, or else of the nearest batch, or else all: none has a known batch."""
     same = [record for record in records if record.batch_size == row.batch_size and _rate_may_be(record, row)]
     sizes = [record.batch_size for record in records if record.batch_size is not None]
@@ -242,7 +244,7 @@ def _most_like(row: Row, records: Sequence[Record]) -> list[Record]:
     return same or [record for record in records if record.batch_size == nearest]
 
 
-def _line(pair: Pair, place: str, letters: dict[str, str], command: int) -> tuple[str, ...]:
+def _line(pair: PublishedPair, place: str, letters: dict[str, str], command: int) -> tuple[str, ...]:
     here = OURS[pair.kind](pair.row) or 0.0
     unlike = pair.unlike()
     show = part if pair.kind == "accuracy" else number
@@ -258,6 +260,6 @@ def _line(pair: Pair, place: str, letters: dict[str, str], command: int) -> tupl
     )
 
 
-def _is_doubtful(record: Record) -> bool:
+def _is_doubtful(record: PublishedRow) -> bool:
     """Whether an error is not about one of its figures, but about what was measured."""
     return any(error.field not in record.metrics for error in record.errors)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from paceline.plan.cell import Cell
 from paceline.plan.devices import DeviceSet, assign_cores, check_present, wanted_devices
-from paceline.plan.external.command import ExternalCommand, Metric
+from paceline.plan.external.command import ExternalCommand, OutputMetric
 from paceline.plan.external.output_metrics import parse_metric, preset
 from paceline.system.errors import UserError
 from paceline.system.machine.machine import Machine
@@ -88,7 +88,7 @@ def for_each(flag: str, given: Sequence[str], count: int, default: str) -> list[
     return list(given)
 
 
-def chosen_metrics(texts: Sequence[str], preset_name: str) -> tuple[Metric, ...]:
+def chosen_metrics(texts: Sequence[str], preset_name: str) -> tuple[OutputMetric, ...]:
     """Those that were asked for, before those of the preset."""
     own = tuple(parse_metric(text) for text in texts)
     asked = {metric.name for metric in own}

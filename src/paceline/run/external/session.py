@@ -29,7 +29,7 @@ from paceline.run.external.process import CommandProcess
 from paceline.run.lost_devices import with_troubles
 from paceline.run.session import ignore
 from paceline.run.worker import LOG_FILE
-from paceline.store.index.command_usage import FILE, Report, usage_of
+from paceline.store.index.command_usage import FILE, WaiterReport, usage_of
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import OUTCOME_FILE, RunRecord
 from paceline.store.shown_variables import harmless
@@ -49,7 +49,7 @@ NOT_KEPT = ("PACELINE_RUN", "PYTHONPATH")  # set by Paceline itself, or a place 
 
 
 @dataclass(frozen=True)
-class Wishes:
+class TimeOptions:
     """What the command line asks for beside the commands."""
 
     repeats: int
@@ -62,7 +62,7 @@ class Wishes:
     echo: bool = False
 
 
-def make_plan(given: Sequence[str], wishes: Wishes, machine: Machine) -> Plan:
+def make_plan(given: Sequence[str], wishes: TimeOptions, machine: Machine) -> Plan:
     """Check all that a user can get wrong, then lay out the rounds."""
     _check(wishes)
     cells = cells_of(words.split(given), wishes, machine)
@@ -80,13 +80,13 @@ def make_plan(given: Sequence[str], wishes: Wishes, machine: Machine) -> Plan:
     return Plan(suite, tuple(cells), (), tuple(run for runs in rounds for run in runs))
 
 
-def _check(wishes: Wishes) -> None:
+def _check(wishes: TimeOptions) -> None:
     check_flag("--repeats", wishes.repeats)
     check_flag("--warmup-runs", wishes.warmup_runs)
     check_flag("--timeout", wishes.timeout)
 
 
-def cells_of(commands: Sequence[tuple[str, ...]], wishes: Wishes, machine: Machine) -> list[Cell]:
+def cells_of(commands: Sequence[tuple[str, ...]], wishes: TimeOptions, machine: Machine) -> list[Cell]:
     labels, count = words.labels(commands, wishes.names), len(commands)
     devices = words.for_each("--devices", wishes.devices, count, words.usual_devices(machine))
     presets = words.for_each("--preset", wishes.presets, count, "none")
@@ -115,7 +115,7 @@ def _name(cell: Cell) -> str:
 
 
 @dataclass(frozen=True)
-class Bench:
+class CommandTools:
     """Where commands are measured."""
 
     store: Store
@@ -125,7 +125,7 @@ class Bench:
     note_run: Callable[[str], None] = ignore  # called with the id of each run as it begins
 
 
-def measure(plan: Plan, warmup_runs: int, bench: Bench) -> None:
+def measure(plan: Plan, warmup_runs: int, bench: CommandTools) -> None:
     """All runs, after those that only warm up disks and caches and are forgotten."""
     for number in range(1, warmup_runs + 1):
         for cell in plan.cells:
@@ -141,7 +141,7 @@ def _said(outcome: Outcome) -> str:
     return exact if outcome.status == "ok" else f"failed: {outcome.kind}: {outcome.message}"
 
 
-def execute(run: Run, bench: Bench, *, keep: bool = True) -> Outcome:
+def execute(run: Run, bench: CommandTools, *, keep: bool = True) -> Outcome:
     """Carry one run to the store; its folder is gone again if the user cuts it off, or it is not to be kept."""
     record = _record(run, bench.machine)
     folder = bench.store.create_run(record)
@@ -156,7 +156,7 @@ def execute(run: Run, bench: Bench, *, keep: bool = True) -> Outcome:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _carry_out(run: Run, record: RunRecord, bench: Bench) -> Outcome:
+def _carry_out(run: Run, record: RunRecord, bench: CommandTools) -> Outcome:
     folder = bench.store.run_folder(record.id)
     bench.store.describe_run(folder, replace(record, code=code_of(_command(run.cell))))
     kills, gpus = oom_kills.kills(), run.cell.device_set.gpus
@@ -172,7 +172,7 @@ def _command(cell: Cell) -> ExternalCommand:
     return cell.command
 
 
-def _save_usage(run: Run, process: CommandProcess, report: Report | None, folder: Path) -> None:
+def _save_usage(run: Run, process: CommandProcess, report: WaiterReport | None, folder: Path) -> None:
     if report is None or report.exit_code is None:
         return
     found = read_log(folder / LOG_FILE, _command(run.cell).metrics)
@@ -180,7 +180,9 @@ def _save_usage(run: Run, process: CommandProcess, report: Report | None, folder
     (folder / FILE).write_bytes(msgspec.json.encode(usage))
 
 
-def judge(run: Run, process: CommandProcess, report: Report | None, log: Path, *, memory_ran_out: bool) -> Outcome:
+def judge(
+    run: Run, process: CommandProcess, report: WaiterReport | None, log: Path, *, memory_ran_out: bool
+) -> Outcome:
     """What the run came to: a command that ends with 0 is well."""
     found = _failure(run, process, report, log, memory_ran_out)
     return Outcome(
@@ -195,7 +197,7 @@ def judge(run: Run, process: CommandProcess, report: Report | None, log: Path, *
 
 
 def _failure(
-    run: Run, process: CommandProcess, report: Report | None, log: Path, memory_ran_out: bool
+    run: Run, process: CommandProcess, report: WaiterReport | None, log: Path, memory_ran_out: bool
 ) -> tuple[str, str] | None:
     """Kind and message, or None when all went well."""
     if process.timed_out:
@@ -215,7 +217,7 @@ def _failure(
     return "crash", _how_it_ended(report, end)
 
 
-def _how_it_ended(report: Report, end: str) -> str:
+def _how_it_ended(report: WaiterReport, end: str) -> str:
     """The exit code or signal, and the last line that was printed, which often says why."""
     code = report.exit_code or 0
     how = f"killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"

@@ -15,7 +15,7 @@ from paceline.system.machine.gpus import Gpu
 FILE = "monitor.jsonl"
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessUsage(msgspec.Struct, frozen=True, kw_only=True):
     """One rank's process and all below it."""
 
     resident_bytes: int
@@ -28,7 +28,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     time: float  # seconds since 1970
     load: float | None  # None where the system does not tell
-    ranks: dict[int, Usage]
+    ranks: dict[int, ProcessUsage]
     gpus: list[Gpu]  # those of the run; in older records all of the machine
     cores: list[Core] = []  # busy and stolen seconds of each core of the machine since it started
     core_numbers: list[int] = []  # of these cores, where some number is missing among them

@@ -56,7 +56,7 @@ DEVICE_NAMES = re.compile(r"(?=.*[A-Za-z])[\w :.-]+(\+[\w :.-]+)*")
 
 
 @dataclass(frozen=True)
-class Number:
+class PrintedNumber:
     value: float
     step: float  # one in the last printed digit: what rounding, or cutting off, may have taken
     text: str
@@ -72,29 +72,29 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Batch:
+class PrintedBatch:
     text: str
     shares: tuple[int, ...]  # of the devices, where they are written
     total: int | None  # where it is written
 
 
 @dataclass(frozen=True)
-class Machine:
+class PrintedMachine:
     name: str
     devices: int
     alone: bool = True  # False: the text may mean several of them
 
 
 @dataclass(frozen=True)
-class Row:
+class PrintedRow:
     where: str
     about: tuple[str, ...] = ()  # in words, what was measured
-    quantities: Mapping[str, tuple[Number, ...]] = field(default_factory=dict)
-    accuracies: Mapping[str, Number] = field(default_factory=dict)
-    batch: Batch | None = None
+    quantities: Mapping[str, tuple[PrintedNumber, ...]] = field(default_factory=dict)
+    accuracies: Mapping[str, PrintedNumber] = field(default_factory=dict)
+    batch: PrintedBatch | None = None
     units: Mapping[str, str] = field(default_factory=dict)  # as printed, of quantities that have one
     setting: tuple[str, ...] | None = None  # all that was held fixed as devices were added; None where that is open
-    machine: Machine | None = None
+    machine: PrintedMachine | None = None
     weights_mib: float = 0.0  # that each device holds at least
 
     @property
@@ -103,35 +103,35 @@ class Row:
         yield from (name for name in self.quantities if name not in SETTINGS)
         yield from self.accuracies
 
-    def one(self, quantity: str) -> Number | None:
+    def one(self, quantity: str) -> PrintedNumber | None:
         """The quantity where the row has one figure for it."""
         found = self.quantities.get(quantity, ())
         return found[0] if len(found) == 1 else None
 
 
 @dataclass(frozen=True)
-class Table:
+class PrintedTable:
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[PrintedRow, ...]
     dataset: str = ""  # a key of DATASETS, where it is known
     memory_heading: str = ""  # by which tables of the same kind of memory know each other
     is_log: bool = False
 
 
 @dataclass(frozen=True)
-class Claim:
+class ProseRatio:
     """Prose that says that `better` is `factor` times as good as `worse`."""
 
     where: str
     quantity: str
     better: str
     worse: str
-    factor: Number
+    factor: PrintedNumber
     devices: int | None = None  # None: it names no number of devices, so it speaks of all
 
 
 @dataclass(frozen=True)
-class Place:
+class RankedPlace:
     """Rows that an order names: a framework on so many devices, or one row by its name."""
 
     name: str
@@ -142,16 +142,16 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Order:
+class ProseOrder:
     """Prose that says which of several is the fastest or smallest, best first."""
 
     where: str
     quantities: tuple[str, ...]  # any of them decides
-    places: tuple[Place, ...]
+    places: tuple[RankedPlace, ...]
 
 
 @dataclass(frozen=True)
-class Command:
+class PrintedCommand:
     where: str
     text: str
     devices: int  # that it stands for
@@ -161,13 +161,13 @@ class Command:
 @dataclass(frozen=True)
 class Document:
     name: str
-    tables: tuple[Table, ...]
-    claims: tuple[Claim, ...] = ()
-    orders: tuple[Order, ...] = ()
-    commands: tuple[Command, ...] = ()
+    tables: tuple[PrintedTable, ...]
+    claims: tuple[ProseRatio, ...] = ()
+    orders: tuple[ProseOrder, ...] = ()
+    commands: tuple[PrintedCommand, ...] = ()
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A cell that contradicts others, or words that contradict cells."""
 
     where: str
@@ -176,7 +176,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     counts: bool = True  # False: worth a note, but no contradiction
 
 
-def number(text: str) -> Number | None:
+def number(text: str) -> PrintedNumber | None:
     """The number that a cell begins with; 92% is 0.92, and 12k is 12000."""
     text = text.strip("*_` ")
     found = DIGITS.match(text)
@@ -185,10 +185,10 @@ def number(text: str) -> Number | None:
     digits, times, sign = found[1].replace(",", ""), 1000 if found[2] else 1, found[3] or ""
     scale = times / (100 if sign else 1)
     step = 10.0 ** -len(digits.partition(".")[2])
-    return Number(float(digits) * scale, step * scale, digits + (found[2] or sign))
+    return PrintedNumber(float(digits) * scale, step * scale, digits + (found[2] or sign))
 
 
-def duration(text: str) -> Number | None:
+def duration(text: str) -> PrintedNumber | None:
     """Seconds: 43.5, 43.5s, 2m27.192s, 3 min or 1h 20m."""
     text = text.strip("*_` ")
     if MILLISECONDS.match(text):
@@ -200,10 +200,12 @@ def duration(text: str) -> Number | None:
     last, smallest = units[-1]
     step = smallest * 10.0 ** -len(last.partition(".")[2])
     value = sum(float(part) * seconds for part, seconds in units)
-    return Number(value, step, last if [smallest] == [seconds for _, seconds in units] == [1] else f"{value:.10g}")
+    return PrintedNumber(
+        value, step, last if [smallest] == [seconds for _, seconds in units] == [1] else f"{value:.10g}"
+    )
 
 
-def numbers(text: str) -> tuple[Number, ...]:
+def numbers(text: str) -> tuple[PrintedNumber, ...]:
     """Numbers joined by +, one for each device; none if a part is no number."""
     found = [number(part) for part in text.split("+")]
     return tuple(each for each in found if each) if all(found) else ()
@@ -218,21 +220,21 @@ def memory_unit(text: str) -> str:
     return found[1] if found else ""
 
 
-def exact(value: int) -> Number:
+def exact(value: int) -> PrintedNumber:
     """A count, which is never rounded."""
-    return Number(value, 0.0, str(value))
+    return PrintedNumber(value, 0.0, str(value))
 
 
-def batch(text: str) -> Batch | None:
+def batch(text: str) -> PrintedBatch | None:
     """128x8=1024, 85+43=128 or 512; a learning rate behind it does not matter."""
     found = BATCH_FORM.match(text.strip())
     if not found:
         plain = number(text)
-        return Batch(text, (), int(plain.value)) if plain else None
+        return PrintedBatch(text, (), int(plain.value)) if plain else None
     share, times, product, summands, total = found.groups()
     if summands:
-        return Batch(text, tuple(map(int, summands.split("+"))), int(total) if total else None)
-    return Batch(text, (int(share),) * int(times), int(product) if product else None)
+        return PrintedBatch(text, tuple(map(int, summands.split("+"))), int(total) if total else None)
+    return PrintedBatch(text, (int(share),) * int(times), int(product) if product else None)
 
 
 def device_count(text: str) -> int | None:

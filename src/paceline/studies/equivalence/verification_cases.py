@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from paceline.catalog.frameworks import Framework
-from paceline.catalog.networks.cost import Cost
+from paceline.catalog.networks.cost import NetworkCost
 from paceline.catalog.workloads import known_workload
 from paceline.catalog.workloads.definition import Workload
 from paceline.plan.devices import DeviceSet, check_present, wanted_devices
@@ -25,7 +25,7 @@ MOST_IMAGES = 256  # that the reference is given without being told
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class VerificationCase:
     workload: Workload
     devices: DeviceSet
     update: str = "replicated"
@@ -40,7 +40,9 @@ class Question:
 
     def images(self) -> tuple[int, ...]:
         """Of each device; a batch that is not told is made to fit the shares."""
-        size = self.batch_size or (SMALL_BATCH if Cost.of(self.workload.graph()).forward_macs > LARGE_MACS else BATCH)
+        size = self.batch_size or (
+            SMALL_BATCH if NetworkCost.of(self.workload.graph()).forward_macs > LARGE_MACS else BATCH
+        )
         if self.shares == EQUAL:
             check_split(size, self.devices)
             return told_shares(EQUAL, size, self.devices)
@@ -64,7 +66,7 @@ class Question:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Matrix:
+class VerificationMatrix:
     """Questions as the command line asks them; every combination is one, unless it is none for a single device."""
 
     workloads: Sequence[str]
@@ -75,13 +77,13 @@ class Matrix:
     single: str = "plain"
     batch_size: int | None = None
 
-    def questions(self, machine: Machine) -> list[Question]:
+    def questions(self, machine: Machine) -> list[VerificationCase]:
         sets = [wanted_devices(text) for text in self.devices]
         for devices in sets:
             check_present(devices, machine)
         self._check(sets)
         found = [
-            Question(
+            VerificationCase(
                 workload=known_workload(name),
                 devices=devices,
                 update=self.update,

@@ -11,11 +11,11 @@ from paceline.catalog.frameworks import Contestant
 from paceline.environments.virtual_environments import Say
 from paceline.environments.worker_code import code_hash
 from paceline.plan.shares import EQUAL
-from paceline.store.records.verdict import Finding, Verdict
+from paceline.store.records.verdict import Divergence, Verdict
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.probing import Arrays, Probe, probe, reference_probe
 from paceline.studies.equivalence.quantities import Judge, finding, findings_of
-from paceline.studies.equivalence.verification_cases import Question
+from paceline.studies.equivalence.verification_cases import VerificationCase
 from paceline.system.machine.machine import Machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Job
@@ -30,7 +30,7 @@ GENTLE_DROP = 0.03
 
 
 @dataclass(frozen=True)
-class Trial:
+class Verification:
     """What all frameworks are asked, and what the reference answered."""
 
     workload: str
@@ -42,10 +42,10 @@ class Trial:
     dropping: Graph | None = None  # the network, if it has dropout: the job is then about the rest of it
 
 
-def make_trial(question: Question, machine: Machine, say: Say) -> Trial:
+def make_trial(question: VerificationCase, machine: Machine, say: Say) -> Verification:
     job = verification_job(question, machine)
     job = gently(job, reference_probe(job, say).arrays)
-    return Trial(
+    return Verification(
         workload=question.workload.name,
         devices=question.devices.name,
         machine=machine.id,
@@ -63,7 +63,7 @@ def gently(job: Job, shown: Arrays) -> Job:
     return replace(job, rates=(gentle,) * (STEPS - 2) + (gentle / 2,) * 2)  # a change of the rate is seen, too
 
 
-def verification_job(question: Question, machine: Machine) -> Job:
+def verification_job(question: VerificationCase, machine: Machine) -> Job:
     """A few steps on a small batch, one core per device."""
     workload, devices, cores = question.workload, question.devices, machine.cores
     return Job(
@@ -88,11 +88,11 @@ def verification_job(question: Question, machine: Machine) -> Job:
     )
 
 
-def verify(contestant: Contestant, trial: Trial, say: Say) -> Verdict:
+def verify(contestant: Contestant, trial: Verification, say: Say) -> Verdict:
     """Compare a framework with what the reference showed for the same job."""
     seen = probe(contestant, trial.job, say)
     failure = seen.failure
-    findings: tuple[Finding, ...] = () if failure else tuple(compare_with_reference(seen, trial, say))
+    findings: tuple[Divergence, ...] = () if failure else tuple(compare_with_reference(seen, trial, say))
     if trial.dropping is not None and not failure:
         dropped, failure = dropout_findings(contestant, trial.job, trial.dropping, say)
         findings = () if failure else (*findings, *dropped)
@@ -114,7 +114,7 @@ def verify(contestant: Contestant, trial: Trial, say: Say) -> Verdict:
     )
 
 
-def compare_with_reference(seen: Probe, trial: Trial, say: Say) -> Iterator[Finding]:
+def compare_with_reference(seen: Probe, trial: Verification, say: Say) -> Iterator[Divergence]:
     """Layer by layer on what the framework itself gave so far, and from end to end on its own."""
     yield from findings_of(seen.arrays, trial.truth.arrays, trial.job, by_reference(say))
 
@@ -125,7 +125,7 @@ def by_reference(say: Say) -> Judge:
 
 def dropout_findings(
     contestant: Contestant, job: Job, dropping: Graph, say: Say
-) -> tuple[tuple[Finding, ...], str | None]:
+) -> tuple[tuple[Divergence, ...], str | None]:
     """Of a network that drops values, which is a question of its own; or why it could not be seen."""
     network, cell = dropout.network_job(job, dropping), dropout.cell_job(job, dropping)
     shown = [probe(contestant, each, say, task=dropout.TASK) for each in (network, cell)]

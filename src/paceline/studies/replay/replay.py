@@ -23,8 +23,8 @@ from paceline.plan.planning import Plan, Run, make_job, reason_to_skip
 from paceline.plan.shares import MEASURED
 from paceline.plan.suite import Suite
 from paceline.run.external import session as timing
-from paceline.run.progress import Progress
-from paceline.run.session import Tools, execute
+from paceline.run.progress import ProgressDisplay
+from paceline.run.session import RunTools, execute
 from paceline.store.import_notes import came_from_elsewhere
 from paceline.store.index.rows import read_run
 from paceline.store.records.runs import OUTCOME_FILE, PLAN_FOLDER, UNREADABLE, RunRecord
@@ -36,7 +36,7 @@ from paceline.system.format_versions import JOB, check_version
 from paceline.system.keys import short_key, without_defaults
 from paceline.system.limits import check_flag
 from paceline.system.machine.machine import Machine, this_machine
-from paceline.system.machine_lock import Measuring, alone
+from paceline.system.machine_lock import MachineLock, alone
 from paceline.system.text.safe_text import printable
 from paceline_worker.protocol import JOB_FILE, Job
 
@@ -53,18 +53,18 @@ WHERE plan_id = ? AND position = ? AND key != ? AND run_id IS NOT NULL ORDER BY 
 """
 
 
-class Settings(msgspec.Struct, frozen=True):
+class RecordedSettings(msgspec.Struct, frozen=True):
     timeout: float | None = None
 
 
-class Limited(msgspec.Struct, frozen=True):
+class RecordedPlan(msgspec.Struct, frozen=True):
     """All that is asked of a plan."""
 
-    settings: Settings
+    settings: RecordedSettings
 
 
 @dataclass(frozen=True)
-class Original:
+class RecordedRun:
     """A run as it was recorded."""
 
     folder: Path
@@ -113,12 +113,12 @@ def replay(text: str, repeats: int, store: Store, *, trust: bool = False, wait: 
     return set_side_by_side(store, _old_runs(store, record, repeats), _new_runs(store, plan))
 
 
-def _read(store: Store, text: str) -> Original:
+def _read(store: Store, text: str) -> RecordedRun:
     folder = store.find_run(text)
     if not (folder / OUTCOME_FILE).exists():
         raise UserError(f"Run {folder.name} has not come to an end, so there is nothing to compare with.")
     with naming(folder):
-        return Original(folder, read_run(folder))
+        return RecordedRun(folder, read_run(folder))
 
 
 def _check_possible(record: RunRecord, machine: Machine) -> None:
@@ -136,7 +136,7 @@ def _check_possible(record: RunRecord, machine: Machine) -> None:
         raise UserError(f"{cell.data} is not on this machine as published; `paceline data get {cell.data}` fetches it.")
 
 
-def _check_command_from_elsewhere(original: Original, _: float) -> None:
+def _check_command_from_elsewhere(original: RecordedRun, _: float) -> None:
     """What somebody else typed is not run without a word."""
     record, command = original.record, original.record.cell.command
     if command:
@@ -145,7 +145,7 @@ def _check_command_from_elsewhere(original: Original, _: float) -> None:
         raise UserError(f"{what}; read it and add --trust to run it here in {folder}: {line}")
 
 
-def _check_job_from_elsewhere(original: Original, timeout: float) -> None:
+def _check_job_from_elsewhere(original: RecordedRun, timeout: float) -> None:
     """A record from elsewhere may tell a worker anything; what Paceline itself would tell it needs no trust."""
     record, job = original.record, original.job
     possible = len(job.shares) == len(job.devices) and all(share > 0 for share in job.shares)
@@ -200,26 +200,26 @@ def timeout_of(store: Store, record: RunRecord) -> float:
     for row in store.query(PLAN_OF_RUN, record.key, record.id):
         try:
             content = read_plain(store.folder / PLAN_FOLDER / f"{row['plan_id']}.json")
-            found = msgspec.json.decode(content, type=Limited).settings.timeout
+            found = msgspec.json.decode(content, type=RecordedPlan).settings.timeout
         except UNREADABLE:
             return usual
         return found if found is not None and 0 < found <= LONGEST_SECONDS else usual
     return usual
 
 
-def _time(plan: Plan, store: Store, machine: Machine, measuring: Measuring) -> None:
+def _time(plan: Plan, store: Store, machine: Machine, measuring: MachineLock) -> None:
     say = partial(Console(stderr=True).print, markup=False, highlight=False, soft_wrap=True)
-    timing.measure(plan, 0, timing.Bench(store, machine, say, echo=False, note_run=measuring.note_run))
+    timing.measure(plan, 0, timing.CommandTools(store, machine, say, echo=False, note_run=measuring.note_run))
 
 
-def _train_again(original: Original, plan: Plan, store: Store, machine: Machine, measuring: Measuring) -> None:
-    with Progress(Console(stderr=True), list(plan.runs), store.seconds_of) as progress:
-        tools = Tools(store, machine, progress, measuring.note_run)
+def _train_again(original: RecordedRun, plan: Plan, store: Store, machine: Machine, measuring: MachineLock) -> None:
+    with ProgressDisplay(Console(stderr=True), list(plan.runs), store.seconds_of) as progress:
+        tools = RunTools(store, machine, progress, measuring.note_run)
         for run in plan.runs:
             execute(run, tools, _job(original, run))
 
 
-def _job(original: Original, run: Run) -> Job:
+def _job(original: RecordedRun, run: Run) -> Job:
     """As recorded, but for the seed of another repeat and the places of cores and images on this machine."""
     job = original.job
     return replace(

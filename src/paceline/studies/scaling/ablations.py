@@ -18,7 +18,7 @@ NO_EXCHANGE = "independent"
 
 
 @dataclass(frozen=True)
-class Twins:
+class Ablations:
     """Where there is nothing to take away, a twin is the cell before it."""
 
     whole: Cell
@@ -40,7 +40,7 @@ class Twins:
         return list(dict.fromkeys(self.named().values()))
 
 
-def make_twins(cell: Cell, cards: Sequence[str] = ()) -> Twins:
+def make_twins(cell: Cell, cards: Sequence[str] = ()) -> Ablations:
     """For a cell of several devices whose shares are known, as are the cards if these are GPUs."""
     without_input = replace(cell, data=NO_INPUT, input="", evaluate="never")
     can_part = NO_EXCHANGE in find(cell.framework).framework.updates
@@ -49,7 +49,7 @@ def make_twins(cell: Cell, cards: Sequence[str] = ()) -> Twins:
     slow = cell.slow or (1.0,) * count
     kinds = kinds_of(count, cards)
     whole_batch = cell.batch_size // (count if cell.scaling == "weak" else 1)
-    return Twins(
+    return Ablations(
         whole=cell,
         without_input=without_input,
         without_exchange=replace(without_input, update=NO_EXCHANGE, parameter_device="") if can_part else None,

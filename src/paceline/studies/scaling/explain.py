@@ -23,22 +23,22 @@ from paceline.plan.shares import EQUAL, MEASURED, told_shares
 from paceline.plan.suite import Suite
 from paceline.run.older_keys import older_run_key, older_twin_key, stored_key, with_older_results
 from paceline.run.plan_runner import measure
-from paceline.run.progress import Progress
-from paceline.run.session import Tools, measured_shares
+from paceline.run.progress import ProgressDisplay
+from paceline.run.session import RunTools, measured_shares
 from paceline.store.records.outcome import Outcome, cause_of
 from paceline.store.store import Store
-from paceline.studies.scaling.ablations import Twins, make_twins
-from paceline.studies.scaling.lost_time import LostTime, Times, lost_time, typical
+from paceline.studies.scaling.ablations import Ablations, make_twins
+from paceline.studies.scaling.lost_time import LostTime, RoundTimes, lost_time, typical
 from paceline.system.errors import UserError
 from paceline.system.keys import short_key
 from paceline.system.limits import check_flag
 from paceline.system.machine.machine import Machine, this_machine
-from paceline.system.machine_lock import Measuring, alone
+from paceline.system.machine_lock import MachineLock, alone
 
 NOT_TAKEN = ("repeats", "interval_target", "budget")  # flags of `run` that say how often
 
 
-class TwinTimes(msgspec.Struct, frozen=True, kw_only=True):
+class AblationTimes(msgspec.Struct, frozen=True, kw_only=True):
     """What a twin took, round by round."""
 
     name: str
@@ -64,7 +64,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     oversubscribed: bool
     slow: tuple[float, ...]  # how much longer each device was made to take; empty if none was
     time: LostTime | None  # None where a twin failed
-    twins: tuple[TwinTimes, ...] = ()
+    twins: tuple[AblationTimes, ...] = ()
     failures: tuple[str, ...] = ()  # which twin, and why
 
 
@@ -110,20 +110,20 @@ def only_cell(plan: Plan) -> Cell:
     return cell
 
 
-def _check_possible(twins: Twins) -> None:
+def _check_possible(twins: Ablations) -> None:
     for name, cell in twins.named().items():
         if reason := reason_to_skip(cell):
             raise UserError(f"{cell.framework} cannot be explained, since its twin {name!r} cannot be: {reason}.")
 
 
-def _settled_shares(cell: Cell, plan: Plan, store: Store, measuring: Measuring) -> str | Outcome:
+def _settled_shares(cell: Cell, plan: Plan, store: Store, measuring: MachineLock) -> str | Outcome:
     """As told; or measured now, so that all twins get the same; or why that failed."""
     if cell.shares != MEASURED:
         return cell.shares
     plan = with_older_results(plan, store, "ok")
     pilots = tuple(run for run in plan.runs if run.cell != cell)
     measure(changed(plan, runs=pilots), store, "ok", measuring)
-    tools = Tools(store, this_machine(), Progress(Console(stderr=True), [], store.seconds_of))
+    tools = RunTools(store, this_machine(), ProgressDisplay(Console(stderr=True), [], store.seconds_of))
     shares = measured_shares(next(run for run in plan.runs if run.cell == cell), tools)
     if isinstance(shares, Outcome):
         return shares
@@ -131,7 +131,7 @@ def _settled_shares(cell: Cell, plan: Plan, store: Store, measuring: Measuring) 
 
 
 def rounds_of(
-    twins: Twins, rounds: int, suite: Suite, machine: Machine, known: Collection[str] = ()
+    twins: Ablations, rounds: int, suite: Suite, machine: Machine, known: Collection[str] = ()
 ) -> list[list[Run]]:
     """Every twin once in each round, in an order of its own, so that noise hits all alike; `known` keys are stored."""
     cells = twins.cells()
@@ -145,7 +145,7 @@ def rounds_of(
     ]
 
 
-def _key(twins: Twins, cell: Cell, repeat: int, machine: Machine, known: Collection[str]) -> str:
+def _key(twins: Ablations, cell: Cell, repeat: int, machine: Machine, known: Collection[str]) -> str:
     """Also names what is explained: the same twin of another cell was measured at another time, with other noise."""
     both = (twins.whole, cell)
     return stored_key(
@@ -155,7 +155,7 @@ def _key(twins: Twins, cell: Cell, repeat: int, machine: Machine, known: Collect
     )
 
 
-def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, measuring: Measuring) -> None:
+def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, measuring: MachineLock) -> None:
     """A round that was cut off or has a failure is measured anew as a whole: its runs are compared with each other.
 
     The plan is not saved: a plain `show` goes on showing the last `run`, and the same `explain` prints this again.
@@ -174,7 +174,7 @@ def _is_complete(runs: list[Run], store: Store) -> bool:
     return all(found is not None and found["status"] == "ok" for found in newest)
 
 
-def _read(twins: Twins, planned: list[list[Run]], store: Store) -> Explanation:
+def _read(twins: Ablations, planned: list[list[Run]], store: Store) -> Explanation:
     """From the stored runs to the explanation, or to the reasons why there is none."""
     found = [{run.cell: store.newest(run.key) for run in runs} for runs in planned]
     if failures := tuple(_failures(twins, found)):
@@ -188,7 +188,7 @@ def _read(twins: Twins, planned: list[list[Run]], store: Store) -> Explanation:
         len(planned),
         time=lost_time(times, twins.whole.device_set.count, twins.whole.scaling),
         twins=tuple(
-            TwinTimes(
+            AblationTimes(
                 name=name,
                 seconds_per_step=tuple(each[cell] for each in seconds),
                 runs=tuple(row["id"] for rows in found if (row := rows[cell])),
@@ -198,7 +198,7 @@ def _read(twins: Twins, planned: list[list[Run]], store: Store) -> Explanation:
     )
 
 
-def _failures(twins: Twins, found: list[dict[Cell, sqlite3.Row | None]]) -> Iterator[str]:
+def _failures(twins: Ablations, found: list[dict[Cell, sqlite3.Row | None]]) -> Iterator[str]:
     """The first of each twin; rounds after a failed one may be missing."""
     names = {cell: name for name, cell in reversed(twins.named().items())}  # of several names the first
     for cell in twins.cells():
@@ -208,8 +208,8 @@ def _failures(twins: Twins, found: list[dict[Cell, sqlite3.Row | None]]) -> Iter
             yield f"the twin {names[cell]!r} failed in round {row['repeat'] + 1}: {why}"
 
 
-def _times(twins: Twins, seconds: Mapping[Cell, float]) -> Times:
-    return Times(
+def _times(twins: Ablations, seconds: Mapping[Cell, float]) -> RoundTimes:
+    return RoundTimes(
         whole=seconds[twins.whole],
         without_input=seconds[twins.without_input],
         without_exchange=seconds[twins.without_exchange] if twins.without_exchange else None,
@@ -223,7 +223,7 @@ def _explanation(
     rounds: int,
     *,
     time: LostTime | None = None,
-    twins: tuple[TwinTimes, ...] = (),
+    twins: tuple[AblationTimes, ...] = (),
     failures: tuple[str, ...] = (),
 ) -> Explanation:
     return Explanation(

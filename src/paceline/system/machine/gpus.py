@@ -48,7 +48,7 @@ def _name(index: int) -> str:
         return UNKNOWN
 
 
-class Cards:
+class WatchedGpus:
     """Some cards that are looked at again and again, and what was the matter with each first."""
 
     def __init__(self, indices: Iterable[int]) -> None:

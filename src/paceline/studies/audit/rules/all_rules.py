@@ -22,8 +22,8 @@ from paceline.studies.audit.printed_rows import (
     STEP_SECONDS,
     SYSTEM_SECONDS,
     USER_SECONDS,
+    AuditFinding,
     Document,
-    Finding,
 )
 from paceline.studies.audit.rules import (
     accuracies,
@@ -35,7 +35,7 @@ from paceline.studies.audit.rules import (
     prose,
     trends,
 )
-from paceline.studies.audit.rules.checks import Check, Figure, Rule, of_rows, of_tables
+from paceline.studies.audit.rules.checks import Figure, Rule, TableCheck, of_rows, of_tables
 
 RULES = (
     Rule("epoch time", "time per epoch = training time / epochs", of_rows(equations.epoch_time)),
@@ -97,7 +97,7 @@ WHY = {  # no check
 ACCURACY = "twice as much would be in range, and too few rows of its setting agree"
 
 
-class Unchecked(msgspec.Struct, frozen=True, kw_only=True):
+class UncheckedFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of a table that no rule can find wrong, even at twice their size."""
 
     where: str
@@ -107,39 +107,39 @@ class Unchecked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Judgement:
-    verdicts: list[Finding | None]  # None: a check that passed
-    unchecked: tuple[Unchecked, ...]
+class AuditJudgement:
+    verdicts: list[AuditFinding | None]  # None: a check that passed
+    unchecked: tuple[UncheckedFigures, ...]
 
 
-def examine(document: Document) -> list[Finding | None]:
+def examine(document: Document) -> list[AuditFinding | None]:
     """Every check that the figures allow."""
     return judge(document).verdicts
 
 
-def judge(document: Document) -> Judgement:
+def judge(document: Document) -> AuditJudgement:
     """Likewise, with the figures that none of them holds."""
     checks = [(rule, check) for rule in RULES for check in rule.check(document)]
     wrong = {figure for _, check in checks if check.text and check.counts for figure in check.covers}
     checks = [(rule, check) for rule, check in checks if not _is_idle_note(check, wrong)]
     covered = {figure for _, check in checks for figure in check.covers}
-    return Judgement([_verdict(rule, check) for rule, check in checks], tuple(_unchecked(document, covered)))
+    return AuditJudgement([_verdict(rule, check) for rule, check in checks], tuple(_unchecked(document, covered)))
 
 
-def _is_idle_note(check: Check, wrong: set[Figure]) -> bool:
+def _is_idle_note(check: TableCheck, wrong: set[Figure]) -> bool:
     """A note on what is contradicted anyway, or measured against it."""
     if not check.text or check.counts:
         return False
     return bool(wrong.intersection(check.against)) or (bool(check.covers) and wrong.issuperset(check.covers))
 
 
-def _verdict(rule: Rule, check: Check) -> Finding | None:
+def _verdict(rule: Rule, check: TableCheck) -> AuditFinding | None:
     if check.text is None:
         return None
-    return Finding(where=check.where, rule=rule.name, text=check.text, counts=check.counts)
+    return AuditFinding(where=check.where, rule=rule.name, text=check.text, counts=check.counts)
 
 
-def _unchecked(document: Document, covered: set[Figure]) -> list[Unchecked]:
+def _unchecked(document: Document, covered: set[Figure]) -> list[UncheckedFigures]:
     counts: Counter[tuple[str, str, str]] = Counter()
     for table in document.tables:
         for row in table.rows:
@@ -147,4 +147,4 @@ def _unchecked(document: Document, covered: set[Figure]) -> list[Unchecked]:
                 if (row.where, quantity) not in covered:
                     why = ACCURACY if quantity in row.accuracies else WHY.get(quantity, ALONE)
                     counts[table.title, quantity, why] += 1
-    return [Unchecked(where=w, quantity=q, figures=count, why=why) for (w, q, why), count in counts.items()]
+    return [UncheckedFigures(where=w, quantity=q, figures=count, why=why) for (w, q, why), count in counts.items()]

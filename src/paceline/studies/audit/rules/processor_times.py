@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from paceline.studies.audit.printed_rows import SECONDS, SYSTEM_SECONDS, USER_SECONDS, Document, Row
-from paceline.studies.audit.rules.checks import Check, Checks, figures
+from paceline.studies.audit.printed_rows import SECONDS, SYSTEM_SECONDS, USER_SECONDS, Document, PrintedRow
+from paceline.studies.audit.rules.checks import Checks, TableCheck, figures
 from paceline.studies.audit.rules.robust_statistics import spread
 
 FEWEST_RUNS = 3  # of a program, that show a pattern
 ALIKE = 0.05  # spread of processor time for each second of real time
 FAR = 0.15  # from that of the other runs
 
-Timed = tuple[Row, float, float]  # with processor and real seconds
+Timed = tuple[PrintedRow, float, float]  # with processor and real seconds
 
 
 def processor_time(document: Document) -> Checks:
@@ -24,7 +24,7 @@ def processor_time(document: Document) -> Checks:
             if user and system and 2 * system.value > user.value:
                 text = f"{system.text} s in the kernel, but {user.text} s outside of it"
                 odd = system.value > user.value
-                yield Check(row.where, text if odd else None, figures(row, SYSTEM_SECONDS), counts=False)
+                yield TableCheck(row.where, text if odd else None, figures(row, SYSTEM_SECONDS), counts=False)
     for runs in programs.values():
         yield from _pattern(runs)
 
@@ -37,4 +37,4 @@ def _pattern(runs: list[Timed]) -> Checks:
         share = used / real
         text = f"{used:.6g} s of processor time in {real:.6g} s make {share:.2f}, but {middle:.2f} in the other runs"
         far = abs(share / middle - 1) > FAR
-        yield Check(row.where, text if far else None, figures(row, SECONDS, USER_SECONDS), counts=False)
+        yield TableCheck(row.where, text if far else None, figures(row, SECONDS, USER_SECONDS), counts=False)

@@ -17,11 +17,11 @@ from paceline.studies.audit.printed_rows import (
     SECONDS,
     SYSTEM_SECONDS,
     USER_SECONDS,
-    Number,
-    Row,
-    Table,
+    PrintedNumber,
+    PrintedRow,
+    PrintedTable,
 )
-from paceline.studies.audit.rules.checks import Check, Checks, Figure, figures
+from paceline.studies.audit.rules.checks import Checks, Figure, TableCheck, figures
 from paceline.studies.audit.rules.robust_statistics import spread, two_way
 
 # True speeds may be somewhat above linear: a smaller part of the data fits a cache, or one device alone has to swap.
@@ -39,12 +39,12 @@ SMOOTH = (*SPEEDS, MEMORY, USER_SECONDS, SYSTEM_SECONDS)
 
 
 @dataclass(frozen=True)
-class Point:
+class TrendPoint:
     """A figure of a column on so many devices; several rows of the same kind count by their median."""
 
     count: int
     value: float
-    rows: tuple[tuple[Row, Number], ...]
+    rows: tuple[tuple[PrintedRow, PrintedNumber], ...]
 
     @property
     def text(self) -> str:
@@ -54,12 +54,12 @@ class Point:
         return tuple((row.where, quantity) for row, _ in self.rows)
 
 
-Column = list[Point]
+Column = list[TrendPoint]
 
 
-def columns(table: Table, quantity: str) -> Iterator[tuple[str, Column]]:
+def columns(table: PrintedTable, quantity: str) -> Iterator[tuple[str, Column]]:
     """Rows of one setting by their number of devices."""
-    found: dict[tuple[str, ...], dict[int, list[tuple[Row, Number]]]] = {}
+    found: dict[tuple[str, ...], dict[int, list[tuple[PrintedRow, PrintedNumber]]]] = {}
     for row in table.rows:
         figure, devices = row.one(quantity), row.one(DEVICES)
         if row.setting is None or not figure or not devices or figure.value <= 0 or devices.value <= 0:
@@ -70,15 +70,15 @@ def columns(table: Table, quantity: str) -> Iterator[tuple[str, Column]]:
     for setting, points in found.items():
         yield (
             " | ".join(setting),
-            [Point(count, _middle(rows), tuple(rows)) for count, rows in sorted(points.items())],
+            [TrendPoint(count, _middle(rows), tuple(rows)) for count, rows in sorted(points.items())],
         )
 
 
-def _middle(rows: list[tuple[Row, Number]]) -> float:
+def _middle(rows: list[tuple[PrintedRow, PrintedNumber]]) -> float:
     return rows[0][1].value if len(rows) == 1 else statistics.median(figure.value for _, figure in rows)
 
 
-def linear(table: Table) -> Checks:
+def linear(table: PrintedTable) -> Checks:
     """Twice as many devices are at most twice as fast, and somewhat more at best."""
     for quantity, sign in SPEEDS.items():
         for _, column in columns(table, quantity):
@@ -91,7 +91,7 @@ def _step(column: Column, i: int, quantity: str, sign: int) -> Checks:
     gain = _gain(few, many, sign)
     at_twice = many if sign > 0 else few  # the one whose double would make the step too large
     if gain <= LINEAR < 2 * gain:
-        yield Check(many.rows[0][0].where, None, at_twice.figures(quantity))
+        yield TableCheck(many.rows[0][0].where, None, at_twice.figures(quantity))
     elif gain > LINEAR:
         wrong = _wrong_one(column, i, sign)
         text = (
@@ -99,23 +99,23 @@ def _step(column: Column, i: int, quantity: str, sign: int) -> Checks:
             f"{many.count / few.count:g} times as many"
         )
         for row, _ in wrong.rows:
-            yield Check(row.where, text, figures(row, quantity))
+            yield TableCheck(row.where, text, figures(row, quantity))
 
 
-def _gain(few: Point, many: Point, sign: int) -> float:
+def _gain(few: TrendPoint, many: TrendPoint, sign: int) -> float:
     """Of speed, for each device; 1 is linear."""
     faster = many.value / few.value if sign > 0 else few.value / many.value
     return faster * few.count / many.count
 
 
-def _wrong_one(column: Column, i: int, sign: int) -> Point:
+def _wrong_one(column: Column, i: int, sign: int) -> TrendPoint:
     """Of two figures, the one without which the rest is nearer to linear."""
     without_few = _gain(column[i - 1], column[i + 1], sign) if i else 1.0
     without_many = _gain(column[i], column[i + 2], sign) if i + 2 < len(column) else 1.0
     return column[i] if without_many > without_few else column[i + 1]
 
 
-def neighbours(table: Table) -> Checks:
+def neighbours(table: PrintedTable) -> Checks:
     """Settings that scale alike: a figure that does not, where its own column also speaks against it."""
     for quantity, sign in SPEEDS.items():
         by_setting = {setting: column for setting, column in columns(table, quantity) if len(column) >= FEWEST}
@@ -146,7 +146,7 @@ def _pattern(points: dict[tuple[str, int], tuple[Column, int]], quantity: str, s
         slow = left[key] * sign < 0
         counts = _speaks_against(column, i, sign, slow=slow) or (not slow and abs(left[key]) > math.log(MUCH))
         for row, _ in column[i].rows:
-            yield Check(row.where, wrong, figures(row, quantity), counts=counts)
+            yield TableCheck(row.where, wrong, figures(row, quantity), counts=counts)
 
 
 def _speaks_against(column: Column, i: int, sign: int, *, slow: bool) -> bool:
@@ -156,7 +156,7 @@ def _speaks_against(column: Column, i: int, sign: int, *, slow: bool) -> bool:
     return i > 0 and _gain(column[i - 1], column[i], sign) > ABOVE_LINEAR
 
 
-def smooth(table: Table) -> Checks:
+def smooth(table: PrintedTable) -> Checks:
     """A figure far from the line between those of fewer and of more devices: nothing more than a note."""
     for quantity in SMOOTH:
         for _, column in columns(table, quantity):
@@ -164,20 +164,20 @@ def smooth(table: Table) -> Checks:
                 yield from _on_the_line(before, point, after, quantity)
 
 
-def _on_the_line(before: Point, point: Point, after: Point, quantity: str) -> Checks:
+def _on_the_line(before: TrendPoint, point: TrendPoint, after: TrendPoint, quantity: str) -> Checks:
     right = _between(before, point.count, after)
     jump = point.value / right
     where = point.rows[0][0].where
     if 1 / JUMP <= jump <= JUMP:
         if 2 * jump > JUMP:
-            yield Check(where, None, point.figures(quantity))
+            yield TableCheck(where, None, point.figures(quantity))
         return
     text = f"printed {point.text}, but {before.text} and {after.text} devices make {right:.4g} between them"
     near = before.figures(quantity) + after.figures(quantity)
-    yield Check(where, text, point.figures(quantity), counts=False, against=near)
+    yield TableCheck(where, text, point.figures(quantity), counts=False, against=near)
 
 
-def _between(before: Point, count: int, after: Point) -> float:
+def _between(before: TrendPoint, count: int, after: TrendPoint) -> float:
     """On the straight line through both, all in logarithms."""
     part = math.log(count / before.count) / math.log(after.count / before.count)
     return math.exp((1 - part) * math.log(before.value) + part * math.log(after.value))

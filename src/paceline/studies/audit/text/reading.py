@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paceline.studies.audit.printed_rows import Claim, Document, Order, Table, dataset_in
+from paceline.studies.audit.printed_rows import Document, PrintedTable, ProseOrder, ProseRatio, dataset_in
 from paceline.studies.audit.text import logs
-from paceline.studies.audit.text.grids import Said, table_of
+from paceline.studies.audit.text.grids import ProseContext, table_of
 from paceline.studies.audit.text.machines import machine_in, speaks_of_several
 from paceline.studies.audit.text.sentences import claim_in, order_in
 from paceline.system.errors import UserError
@@ -45,22 +45,22 @@ def read_csv(name: str, text: str) -> Document:
         grid = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
     except csv.Error as error:
         raise UserError(f"{name} is not CSV: line {reader.line_num}: {error}.") from None
-    return Document(name, (table_of(name, name, grid, Said()),))
+    return Document(name, (table_of(name, name, grid, ProseContext()),))
 
 
 @dataclass
-class Reader:
+class MarkdownReader:
     """A Markdown text, line by line."""
 
     headings: dict[int, str] = field(default_factory=dict)
     caption: str = ""
-    said: Said = field(default_factory=Said)
+    said: ProseContext = field(default_factory=ProseContext)
     several: bool = False  # machines, anywhere in the text
     machine_level: int = 0  # of the heading under which the machine was named
-    tables: list[Table] = field(default_factory=list)
-    claims: list[Claim] = field(default_factory=list)
-    orders: list[Order] = field(default_factory=list)
-    blocks: list[logs.Block] = field(default_factory=list)
+    tables: list[PrintedTable] = field(default_factory=list)
+    claims: list[ProseRatio] = field(default_factory=list)
+    orders: list[ProseOrder] = field(default_factory=list)
+    blocks: list[logs.LogBlock] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -98,15 +98,15 @@ class Reader:
             self.said.machine = self.said.machine if larger else named
             self.machine_level = max(self.headings, default=0)
 
-    def said_of_a_table(self) -> Said:
+    def said_of_a_table(self) -> ProseContext:
         machine = None if self.several else self.said.machine
-        return Said(self.said.epochs, self.said.dataset, machine)
+        return ProseContext(self.said.epochs, self.said.dataset, machine)
 
 
 def read_markdown(name: str, text: str) -> Document:
     """All tables, with what the prose above them says; claims in the prose; logs under headings of devices."""
     lines = text.splitlines()
-    reader = Reader(several=any(map(speaks_of_several, lines)))
+    reader = MarkdownReader(several=any(map(speaks_of_several, lines)))
     position = 0
     while position < len(lines):
         line = lines[position]
@@ -132,18 +132,18 @@ def _is_rule(line: str) -> bool:
     return all(cell.strip().strip(":") and set(cell.strip().strip(":")) == {"-"} for cell in cells)
 
 
-def _block(reader: Reader, lines: list[str], start: int) -> int:
+def _block(reader: MarkdownReader, lines: list[str], start: int) -> int:
     """A fenced block: its first line may be the command that its heading stands for."""
     end = next((i for i in range(start + 1, len(lines)) if lines[i].lstrip().startswith("```")), len(lines))
     if end > start + 1:
         above = [text for _, text in sorted(reader.headings.items())][:-1]
         reader.blocks.append(
-            logs.Block(above[-1] if above else "", reader.last_heading, tuple(lines[start + 1 : end]), start + 2)
+            logs.LogBlock(above[-1] if above else "", reader.last_heading, tuple(lines[start + 1 : end]), start + 2)
         )
     return end + 1
 
 
-def _grid(reader: Reader, lines: list[str], start: int) -> int:
+def _grid(reader: MarkdownReader, lines: list[str], start: int) -> int:
     """A table from its headings to the first line without bars."""
     end = start + 2
     while end < len(lines) and "|" in lines[end]:
