@@ -16,7 +16,7 @@ from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.studies import audits, comparison
 from paceline.report.tables import render, render_layouts
 from paceline.report.tables.layouts import LAYOUTS, Grid
-from paceline.report.tables.published_comparison import beside_published
+from paceline.report.tables.published_comparison import with_published
 from paceline.store.store import Store
 from paceline.studies.audit import audit
 from tests.factories.rows import made_row
@@ -79,7 +79,7 @@ def test_plain_rows() -> None:
 @pytest.mark.parametrize("rows", [[], ROWS], ids=["none", "some"])
 def test_published_figures(rows: list[Row]) -> None:
     published = [made_row(framework="mxnet", devices="cuda:0", peak_memory_mib=(106.0,))] if rows else []
-    grid = beside_published([*rows, *published])
+    grid = with_published([*rows, *published])
     assert shapes(render_layouts.markdown([grid])) == [shape(grid)]
     assert (len(grid.lines) > 1) == bool(rows)
 

@@ -15,7 +15,7 @@ from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand
 from paceline.plan.matrix import cells_of
 from paceline.plan.requested_suites import read_suite
-from paceline.plan.shares import told_shares
+from paceline.plan.shares import given_shares
 from paceline.report.tables.rerun_command import command_line, once_more
 from tests.factories.machines import machine
 from tests.factories.rows import made_row
@@ -38,7 +38,7 @@ def row_of(cell: Cell) -> Row:
     return made_row(
         **{name: getattr(cell, name) for name in shared},
         device_count=cell.device_set.count,
-        shares=told_shares(cell.shares, cell.batch_size, cell.device_set),
+        shares=given_shares(cell.shares, cell.batch_size, cell.device_set),
         scaling_kind=cell.scaling,
         cores_per_device=len(cell.cores[0]),
         evaluation_seconds=None if cell.evaluate == "never" else 1.0,

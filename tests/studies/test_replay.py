@@ -191,7 +191,7 @@ def test_job_that_cannot_be_read_is_made_anew(tmp_path: Path, text: str) -> None
 def test_cell_that_makes_no_job_is_one_line(tmp_path: Path) -> None:
     of = record("20250101-000001-aaaaaa", "one", on_devices(2, shares="a:b"))
     with pytest.raises(UserError, match="Cannot replay run 20250101-000001-aaaaaa: its cell makes no job: could not"):
-        RecordedRun(tmp_path, of).made_anew(60.0)
+        RecordedRun(tmp_path, of).remade_job(60.0)
 
 
 @pytest.mark.parametrize(

@@ -97,11 +97,11 @@ def test_json_says_what_is_there(hostile: Store) -> None:
 
 
 def test_published_figures_beside_strange_names_steer_nothing(hostile: Store) -> None:
-    from paceline.report.tables.published_comparison import beside_published
+    from paceline.report.tables.published_comparison import with_published
 
     rows = chosen_rows(hostile.folder, {}, None)
     for form in ("text", "markdown"):
-        assert steered(GRID_FORMATS[form]([beside_published(rows)])) == ""
+        assert steered(GRID_FORMATS[form]([with_published(rows)])) == ""
 
 
 @pytest.mark.parametrize("form", comparison.FORMATS)

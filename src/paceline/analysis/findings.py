@@ -13,7 +13,15 @@ from paceline.analysis.rows.chance_accuracy import little_better
 from paceline.analysis.rows.labels import placed, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import OneDeviceRows, next_fewer, training
-from paceline.analysis.statistics.estimates import APART, FACTORS, PARTS, Estimate, SymmetricScale, difference, ratio
+from paceline.analysis.statistics.estimates import (
+    FACTORS,
+    PART_DIFFERENCES,
+    PARTS,
+    Estimate,
+    SymmetricScale,
+    difference,
+    ratio,
+)
 from paceline.analysis.statistics.significance import LEVEL, Scatter
 
 Values = Sequence[float]
@@ -65,8 +73,8 @@ class RowComparer:
         found = self.yardstick.compare(values, base, self.confidence)
         if found is None or found.low is None or found.high is None:
             raise ValueError("a comparison needs two runs on each side")
-        apart = not found.low <= self.yardstick.equal <= found.high
-        return ComparedWith(name, found, apart and self._chance(values, base) < LEVEL / self.tests)
+        differs = not found.low <= self.yardstick.equal <= found.high
+        return ComparedWith(name, found, differs and self._chance(values, base) < LEVEL / self.tests)
 
     def _chance(self, values: Values, base: Values) -> float:
         """By the scatter of these two, which few runs hardly tell, or by a larger one of all; two tests count twice."""
@@ -77,7 +85,9 @@ class RowComparer:
 
 
 RATIO = Yardstick(ratio, 1.0, FACTORS)
-DIFFERENCE = Yardstick(lambda values, base, confidence: difference(values, base, APART, confidence), 0.0, PARTS)
+DIFFERENCE = Yardstick(
+    lambda values, base, confidence: difference(values, base, PART_DIFFERENCES, confidence), 0.0, PARTS
+)
 
 
 @dataclass(frozen=True)
@@ -117,7 +127,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
     called = RowNames(placed(rows), placed(rows, frameworks=False))
     return [
         *_single_runs(rows, called),
-        *_apart(rows, called),
+        *_not_interleaved(rows, called),
         *_leaders(rows, SPEED, called),
         *_without_result(rows, called),
         *_scaling(rows, called),
@@ -237,7 +247,7 @@ def _single_runs(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
         yield Finding(kind="one run", who=() if len(once) == len(ran) else tuple(once), cells=tuple(once))
 
 
-def _apart(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
+def _not_interleaved(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
     """Cells of one device set that a change of the machine could have made different."""
     for group in _alike(rows, SPEED):
         if not interleaved(group):

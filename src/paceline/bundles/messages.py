@@ -27,8 +27,8 @@ def _about_written(found: ExportSummary, path: Path) -> Iterator[str]:
     if found.doubtful:
         yield warning(found.doubtful, "bundle")
     if found.variables:
-        told = few(found.variables, MOST_VARIABLES, ", ")
-        yield f"Its runs have kept the variables {told}: whoever gets the bundle can read their values."
+        variables = few(found.variables, MOST_VARIABLES, ", ")
+        yield f"Its runs have kept the variables {variables}: whoever gets the bundle can read their values."
 
 
 def taken(found: ImportSummary, path: Path) -> str:

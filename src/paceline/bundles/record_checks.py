@@ -164,10 +164,10 @@ def _check_training(run: RunRecord, outcome: Outcome, folder: Path) -> None:
     job = decode_versioned(_content(folder, JOB_FILE), KeptJob, JOB, f"{folder.name}/{JOB_FILE}")
     _check_texts(job, f"{folder.name}/{JOB_FILE}")
     cell, name = run.cell, f"{job.framework}+{job.mode}" if job.mode else job.framework
-    told = (name, job.devices, job.update, job.data, job.precision, job.steps, job.warmup, job.seed)
+    in_job = (name, job.devices, job.update, job.data, job.precision, job.steps, job.warmup, job.seed)
     seed = (cell.seed + run.repeat) % 2**32
     cells = (cell.framework, cell.device_set.devices, cell.update, cell.data, cell.precision, cell.steps, cell.warmup)
-    if told != (*cells, seed) or sum(job.shares) != cell.batch_size:
+    if in_job != (*cells, seed) or sum(job.shares) != cell.batch_size:
         raise BundleError(f"run {folder.name} had another job than its cell says")
     EventCheck(folder.name, cell, ok=outcome.status == "ok").all_ranks(folder)
 

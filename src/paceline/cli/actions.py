@@ -20,12 +20,12 @@ from paceline.environments import virtual_environments
 from paceline.environments.virtual_environments import Environment
 from paceline.plan.planning import Plan, Run
 from paceline.plan.published.cells import added
-from paceline.plan.repeats import said_of_few
+from paceline.plan.repeats import few_repeats_warning
 from paceline.plan.requested_suites import plan_of, suite_files
-from paceline.plan.skipping import said_of_skips
+from paceline.plan.skipping import skip_summary
 from paceline.plan.suite import has_small_form
 from paceline.report.studies.verdicts import FORMATS as VERDICT_FORMATS
-from paceline.report.tables.published_comparison import beside_published
+from paceline.report.tables.published_comparison import with_published
 from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
 from paceline.report.tables.render_layouts import in_layout
 from paceline.run.adaptive_rounds import further_rounds
@@ -74,15 +74,15 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
 
 def _say_skips(plan: Plan, what: Sequence[str]) -> None:
     small_form = not plan.suite.quick and any(map(has_small_form, suite_files(what)))
-    if said := said_of_skips(plan, this_machine(), small_form=small_form):
-        print(said, file=sys.stderr)
+    if advice := skip_summary(plan, this_machine(), small_form=small_form):
+        print(advice, file=sys.stderr)
 
 
 def _warn(plan: Plan, left: Sequence[Run], flags: Mapping[str, Any]) -> None:
     """Of repeats that are too few to tell much, where something is still to be measured."""
-    said = said_of_few(plan.suite, flags)
-    if said and left:
-        print(said, file=sys.stderr)
+    advice = few_repeats_warning(plan.suite, flags)
+    if advice and left:
+        print(advice, file=sys.stderr)
 
 
 def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str, *, wait: bool = False) -> bool:
@@ -146,7 +146,7 @@ def show_table(
     layout = shape.layout or layout_of(Store(folder), filters)
     sys.stdout.write(in_layout(rows, layout, form))
     if shape.published:
-        sys.stdout.write("\n" + GRID_FORMATS[form]([beside_published(rows)]))
+        sys.stdout.write("\n" + GRID_FORMATS[form]([with_published(rows)]))
 
 
 def verify_frameworks(matrix: VerificationMatrix, names: Sequence[str]) -> Iterator[Verdict]:

@@ -96,9 +96,9 @@ def log(run: str, *, store: StoreFlag = None) -> None:
 @app.command
 def index(*, store: StoreFlag = None) -> None:
     """Make the index anew from the run folders."""
-    from paceline.store.newer_records import say_left_out
+    from paceline.store.newer_records import warn_of_left_out
     from paceline.store.store import Store
 
     folder = store or default_store()
     print(f"{Store(folder).rebuild()} runs in {folder}")
-    say_left_out(Store(folder).query)
+    warn_of_left_out(Store(folder).query)

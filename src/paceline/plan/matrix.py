@@ -13,7 +13,7 @@ from paceline.catalog.workloads import known_workload
 from paceline.catalog.workloads.definition import Workload
 from paceline.plan.cell import Cell
 from paceline.plan.devices import DeviceSet, assign_cores, check_present, wanted_devices
-from paceline.plan.shares import EQUAL, MEASURED, check_shares, fitting, parse_slow, slow_factors, told_shares
+from paceline.plan.shares import EQUAL, MEASURED, check_shares, fitting, given_shares, parse_slow, slow_factors
 from paceline.plan.suite import DEFAULT_STEPS, Suite
 from paceline.system.errors import UserError, unknown
 from paceline.system.limits import STEPS, check_cells
@@ -192,7 +192,7 @@ def check_batch(batch_size: int, use: DeviceUse) -> None:
     """Refuse a batch that does not go into the shares; those still to be measured are taken for equal."""
     if use.shares == EQUAL:
         check_split(batch_size, use.devices)
-    told_shares(use.shares, batch_size, use.devices)
+    given_shares(use.shares, batch_size, use.devices)
 
 
 def check_split(batch_size: int, devices: DeviceSet) -> None:
@@ -211,8 +211,8 @@ def _rate(suite: Suite, training: TrainingLength, batch_size: int) -> float:
 
 
 def _steps(suite: Suite, training: TrainingLength, given: str, batch_size: int) -> int:
-    epochs, told = training.epochs, suite.steps or DEFAULT_STEPS
-    steps = told if epochs is None else training.workload.steps(epochs, batch_size, given)
+    epochs, given_steps = training.epochs, suite.steps or DEFAULT_STEPS
+    steps = given_steps if epochs is None else training.workload.steps(epochs, batch_size, given)
     STEPS.check("The number of steps", steps)
     if suite.warmup >= steps:
         raise UserError(

@@ -20,7 +20,7 @@ def check_wanted(plan: Plan, machine: Machine, flags: Mapping[str, Any]) -> None
         check_present(plan.cells[0].device_set, machine)
 
 
-def said_of_skips(plan: Plan, machine: Machine, *, small_form: bool) -> str:
+def skip_summary(plan: Plan, machine: Machine, *, small_form: bool) -> str:
     """A line for the user; empty where something runs and no other form of the suite would run more."""
     without_gpus = not machine.gpus and any(cell.device_set.kind == "cuda" for cell in plan.cells)
     advice = f"; {SMALL_FORM}" if without_gpus and small_form else ""

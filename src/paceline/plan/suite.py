@@ -155,8 +155,8 @@ def _checked(settings: Mapping[str, Any], where: str) -> Suite:
     try:
         return msgspec.convert(listed, Suite)
     except msgspec.ValidationError as error:
-        told = printable(str(error)).replace("`", "").replace(" | null", "")
-        problem, key = (shortened(part, 2 * QUOTED) for part in told.rsplit(" - at $.", 1))
+        message = printable(str(error)).replace("`", "").replace(" | null", "")
+        problem, key = (shortened(part, 2 * QUOTED) for part in message.rsplit(" - at $.", 1))
         raise UserError(f"{where}: {key}: {problem[:1].lower()}{problem[1:]}.") from None
 
 

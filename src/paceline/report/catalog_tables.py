@@ -35,9 +35,9 @@ def frameworks() -> None:
     for framework in listed:
         registered = brought(framework)
         note = hindrance(framework) or (f"uses {registered.python}" if registered else None)
-        for said in (note, framework.exchange):
-            if said:
-                print(printable(f"{framework.name}: {said}"))
+        for note_text in (note, framework.exchange):
+            if note_text:
+                print(printable(f"{framework.name}: {note_text}"))
 
 
 def _framework_rows(framework: Framework) -> list[list[str]]:
@@ -55,10 +55,10 @@ def workloads() -> None:
         rule = f"SGD lr {recipe.learning_rate:g}, momentum {recipe.momentum:g}, weight decay {recipe.weight_decay:g}"
         given = f", --input {'|'.join(workload.pipelines)}" if workload.pipelines else ""
         images = f"\n    images: {workload.dataset}{given}" if workload.dataset else ""
-        said = (
+        note_text = (
             f"{workload.name}: {workload.network}, batch {workload.batch_size}, {rule}{images}\n    {workload.origin}"
         )
-        print(printable_lines(said))
+        print(printable_lines(note_text))
 
 
 def networks() -> None:

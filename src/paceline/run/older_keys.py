@@ -71,9 +71,9 @@ def older_run_key(cell: Cell, repeat: int, machine: Machine) -> str:
     return short_key((what, by_what))
 
 
-def older_twin_key(whole: str, twin: str) -> str:
+def older_ablation_key(whole: str, ablation: str) -> str:
     """Of what `explain` measured, from the older keys of both."""
-    return hashlib.sha256(f"{whole} {twin}".encode()).hexdigest()[:16] if whole and twin else ""
+    return hashlib.sha256(f"{whole} {ablation}".encode()).hexdigest()[:16] if whole and ablation else ""
 
 
 def _as_then(value: msgspec.Struct) -> dict[str, object] | None:

@@ -86,5 +86,5 @@ class ProgressDisplay:
             result = f"failed in {outcome.phase}: {outcome.kind}: {outcome.message} (paceline log {run_id})"
         else:
             result = f"{duration(outcome.seconds)}{self._time_left()}"
-        result += "".join(f"; {said}" for said in outcome.remarks)
+        result += "".join(f"; {remark}" for remark in outcome.remarks)
         self.say(f"[{self._number}/{self._total}] {self._name(run)}: {result}")

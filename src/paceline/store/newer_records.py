@@ -23,7 +23,7 @@ def leaving_out_newer(index: sqlite3.Connection, name: str) -> Iterator[None]:
         index.execute("INSERT OR IGNORE INTO left_out VALUES (?, ?)", (name, str(reason)))
 
 
-def say_left_out(query: Query) -> None:
+def warn_of_left_out(query: Query) -> None:
     """One line for the user of a store from which something is left out."""
     reasons = [row["reason"] for row in query(REASONS)]
     if reasons:

@@ -18,7 +18,7 @@ CONTEXT_BYTES = 2**30  # a driver's context and its libraries' work space may ta
 
 Span = tuple[float, float]  # from … to, in seconds since 1970
 Range = tuple[float, float, float]  # lowest, median, highest
-Pair = tuple[Sample, Sample]
+SamplePair = tuple[Sample, Sample]
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,8 +74,8 @@ def gpu_memory(gpus: Iterable[int], files: Collection[EventFile], samples: Seque
     trained = [span for file in files for span in spans(file, *WORKING)]
     working = _within(samples, trained) or _nearest(samples, max(end for _, end in trained)) if trained else samples
     found = [_one_gpu(_used(samples[:1], gpu), _used(working, gpu), _used(started, gpu)) for gpu in gpus if samples]
-    told = [memory for memory in found if memory is not None]
-    return told if len(told) == len(found) else []  # a part of the cards would be taken for all of them
+    known = [memory for memory in found if memory is not None]
+    return known if len(known) == len(found) else []  # a part of the cards would be taken for all of them
 
 
 def _one_gpu(idle: list[int], working: list[int], started: list[int]) -> MemoryUse | None:
@@ -92,8 +92,8 @@ def allocator_bytes(files: Iterable[EventFile]) -> list[int]:
     """The peak of each device as the framework's own allocator counted it; none where it does not tell."""
     found: list[int] = []
     for file in files:
-        told = [event.device_peak_bytes for event in file.events if isinstance(event, Phase)]
-        found += [max(epochs) for epochs in zip(*(peaks for peaks in told if peaks), strict=True)]
+        known = [event.device_peak_bytes for event in file.events if isinstance(event, Phase)]
+        found += [max(epochs) for epochs in zip(*(peaks for peaks in known if peaks), strict=True)]
     return found
 
 
@@ -133,7 +133,7 @@ def noise(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[i
     )
 
 
-def throttled(between: Sequence[Pair], processor_seconds: float) -> float | None:
+def throttled(between: Sequence[SamplePair], processor_seconds: float) -> float | None:
     """Of the processor time that a run wanted, which it had or was kept from by a quota, the part it was kept from."""
     waited = [
         after.throttled.seconds - before.throttled.seconds
@@ -145,7 +145,7 @@ def throttled(between: Sequence[Pair], processor_seconds: float) -> float | None
     return sum(waited) / (sum(waited) + processor_seconds) if sum(waited) > 0 else 0.0
 
 
-def training_pairs(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> list[Pair]:
+def training_pairs(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> list[SamplePair]:
     """Neighbouring samples of these cores between which there was hardly anything but training."""
     return [
         (before, after)
@@ -181,11 +181,11 @@ def _frequencies(sample: Sample, cores: Sequence[int]) -> list[float]:
     return [mhz for mhz in chosen or sample.mhz if mhz > 0]
 
 
-def _growth(between: Iterable[Pair], counter: Callable[[Sample], float]) -> float:
+def _growth(between: Iterable[SamplePair], counter: Callable[[Sample], float]) -> float:
     return sum(counter(after) - counter(before) for before, after in between)
 
 
-def _busy(between: Iterable[Pair], cores: Sequence[int]) -> float:
+def _busy(between: Iterable[SamplePair], cores: Sequence[int]) -> float:
     return _growth(between, lambda sample: sum(sample.core(core)[0] for core in cores))
 
 
@@ -193,7 +193,7 @@ def _processor_seconds(sample: Sample) -> float:
     return sum(usage.processor_seconds for usage in sample.ranks.values())
 
 
-def _core_seconds(between: Iterable[Pair], cores: Sequence[int]) -> float:
+def _core_seconds(between: Iterable[SamplePair], cores: Sequence[int]) -> float:
     return len(cores) * sum(after.time - before.time for before, after in between)
 
 

@@ -101,10 +101,10 @@ def _add_epochs(store: Store, facts: dict[str, Facts], target: float | None) -> 
     rows = rows_among(store, EPOCHS, list(evaluated))
     for run_id, epochs in groupby(rows, key=lambda row: row["run_id"]):
         *_, last = passed = list(epochs)
-        told = {name: last[name] for name in ("train_accuracy", "test_accuracy") if last[name] is not None}
+        newest = {name: last[name] for name in ("train_accuracy", "test_accuracy") if last[name] is not None}
         there = [epoch for epoch in passed if _reached(epoch["test_accuracy"], target)]
         reached = {f"{name}_to_target": there[0][name] for name in ("seconds", "images") if there}
-        facts[run_id].update({**told, **reached})
+        facts[run_id].update({**newest, **reached})
     for run_id, seconds in evaluated.items():
         facts[run_id]["evaluation_seconds"] = seconds
 

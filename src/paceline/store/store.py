@@ -230,8 +230,8 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, *ODD) as error:
-        told = isinstance(error, OSError | msgspec.MsgspecError)
-        what = one_line(str(error) if told else f"{type(error).__name__}: {error}")
+        is_plain = isinstance(error, OSError | msgspec.MsgspecError)
+        what = one_line(str(error) if is_plain else f"{type(error).__name__}: {error}")
         raise UserError(f"{path} is damaged: {what}; repair it or move it out of the store.") from None
 
 

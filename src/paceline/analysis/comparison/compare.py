@@ -70,7 +70,7 @@ def compare(old: Side, new: Side, threshold: float, *, whole: bool = False) -> C
         check_names(old, new)
     if not old.cells.keys() & new.cells.keys():
         cure = "; --by-name compares commands by their names" if _same_names(old, new) else ""
-        raise UserError(f"{old.name} and {new.name} have no cell in common: {_unlike(old, new)}{cure}.")
+        raise UserError(f"{old.name} and {new.name} have no cell in common: {_why_nothing_in_common(old, new)}{cure}.")
     keys = dict.fromkeys([*old.cells, *new.cells])
     cells = tuple(_compared(key, old, new, threshold) for key in keys)
     in_both = [cell for cell in cells if cell.measured_in_both]
@@ -216,17 +216,17 @@ def _same_names(old: Side, new: Side) -> bool:
     return bool(before & after)
 
 
-def _unlike(old: Side, new: Side) -> str:
+def _why_nothing_in_common(old: Side, new: Side) -> str:
     """In what no cell of one agrees with any of the other."""
     fields = [name for name in Cell.__struct_fields__ if name not in ("cores", "oversubscribed")]
     values = [
         (name, {getattr(cell, name) for cell in old.cells}, {getattr(cell, name) for cell in new.cells})
         for name in fields
     ]
-    apart = [
+    differing = [
         f"{name} is {_some(before)} against {_some(after)}" for name, before, after in values if not before & after
     ]
-    return ", ".join(apart) or "no combination of their settings is in both"
+    return ", ".join(differing) or "no combination of their settings is in both"
 
 
 def _some(values: set[object]) -> str:

@@ -39,13 +39,13 @@ def _one(
     """A kind with a single value, which is not known where nothing is recorded."""
 
     def items(setup: Setup) -> Items:
-        said = _said(fact(setup))
-        return {"": said} if said else {}
+        text = _as_text(fact(setup))
+        return {"": text} if text else {}
 
     return FactKind(items, everywhere, missing, follows, only_with)
 
 
-def _said(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -89,7 +89,7 @@ def _of_machine(name: str, setup: Setup) -> object:
 
 
 def _recipe(setup: Setup) -> Items:
-    return {name: _said(value) for name, value in setup.job.recipe.items()} if setup.job else {}
+    return {name: _as_text(value) for name, value in setup.job.recipe.items()} if setup.job else {}
 
 
 def _command(setup: Setup) -> Items:

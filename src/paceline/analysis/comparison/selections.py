@@ -16,7 +16,7 @@ from paceline.analysis.rows.statuses import IntervalTarget
 from paceline.plan.cell import Cell
 from paceline.store.index.setups import Setup
 from paceline.store.index_damage import blaming_the_index
-from paceline.store.newer_records import say_left_out
+from paceline.store.newer_records import warn_of_left_out
 from paceline.store.records.outcome import cause_of
 from paceline.store.store import Store
 from paceline.system.errors import UserError
@@ -110,7 +110,7 @@ def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Si
     with blaming_the_index(store):
         for row in filter(accept, store.query(RUNS)):
             _add(cells, row, named if by_name else comparable)
-        say_left_out(store.query)
+        warn_of_left_out(store.query)
         if not cells:
             raise UserError(f"No results match {quoted(text)} in {folder}.")
         return Side(text, metric, cells, _setups(store, cells.values()), by_name)

@@ -20,7 +20,7 @@ SAME = (
     *("workload", "framework", "update", "parameter_device", "data", "input", "precision"),
     *("scaling_kind", "warmup", "seed", "machine", "cores_per_device"),
 )
-UNLIKE = 1.1  # cards of one name whose speeds surely differ by more are no equals
+DIFFERENT_SPEED = 1.1  # cards of one name whose speeds surely differ by more are no equals
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def _equals(indices: list[int], alone: Mapping[int, Row]) -> list[list[int]]:
     speeds = sorted(
         (alone[index].images_per_second_of_runs for index in indices if index in alone), key=statistics.median
     )
-    apart = ratio(speeds[-1], speeds[0]) if speeds else None
-    return [[index] for index in indices] if apart and apart.low and apart.low > UNLIKE else [indices]
+    spread = ratio(speeds[-1], speeds[0]) if speeds else None
+    return [[index] for index in indices] if spread and spread.low and spread.low > DIFFERENT_SPEED else [indices]
 
 
 def scaled(rows: Sequence[Row]) -> list[Row]:
@@ -107,13 +107,13 @@ def scaled(rows: Sequence[Row]) -> list[Row]:
 
 def _fields(row: Row, bases: OneDeviceRows) -> dict[str, Any]:
     plain, wrapped = bases.of(row, wrapped=False), bases.of(row, wrapped=True)
-    told = tuple(_against(row, base) for base in plain if base.row is not row and row.images_per_second_of_runs)
+    against = tuple(_against(row, base) for base in plain if base.row is not row and row.images_per_second_of_runs)
     own = plain and plain[0].row is row and row.images_per_second_of_runs
-    one = Estimate(1.0) if own else told[0].scaling if len(told) == 1 else None
+    one = Estimate(1.0) if own else against[0].scaling if len(against) == 1 else None
     return {
         "scaling": one.median if one else None,
         "scaling_interval": (one.low, one.high) if one and one.low and one.high else None,
-        "scaling_against": told,
+        "scaling_against": against,
         "efficiency": _efficiency(row, plain),
         "wrapped_efficiency": _efficiency(row, wrapped),
     }

@@ -43,7 +43,7 @@ class PlannedCell:
     skip_reason: str | None
     quick: bool  # its plan is scaled down for a small machine
     limit: IntervalTarget  # beyond which it is noisy
-    anew: bool  # its plan counts no runs from before it
+    starts_over: bool  # its plan counts no runs from before it
     machine: str | None  # on which its plan ran; None if nothing of it did
     wanted: int
     run_ids: tuple[str, ...]
@@ -114,7 +114,7 @@ def _planned(store: Store, plans: Sequence[sqlite3.Row]) -> Iterator[PlannedCell
                 skip_reason=cell["reason"],
                 quick=bool(plan["quick"]),
                 limit=IntervalTarget(plan["interval_target"]),
-                anew=plan["older_runs"] == "none",
+                starts_over=plan["older_runs"] == "none",
                 machine=machines.get(plan["id"]),
                 wanted=len(runs),
                 run_ids=tuple(run["id"] for run in runs if run["id"]),
@@ -127,8 +127,8 @@ def _newest(cells: Iterable[PlannedCell]) -> Iterator[PlannedCell]:
     for one in cells:
         places.setdefault(one.cell, []).append(one)
     for place in places.values():
-        told = [one for one in place if one.run_ids or one.skip_reason]  # a plan that has not begun hides nothing
-        yield from _of_each_machine(told or place[:1])
+        useful = [one for one in place if one.run_ids or one.skip_reason]  # a plan that has not begun hides nothing
+        yield from _of_each_machine(useful or place[:1])
 
 
 def _of_each_machine(place: Sequence[PlannedCell]) -> list[PlannedCell]:

@@ -23,9 +23,9 @@ from paceline.catalog.networks.cost import NetworkCost
 from paceline.catalog.workloads import all_workloads
 from paceline.catalog.workloads.definition import Workload
 from paceline.plan.cell import Cell
-from paceline.plan.shares import told_shares
+from paceline.plan.shares import given_shares
 from paceline.store import certificates
-from paceline.store.newer_records import say_left_out
+from paceline.store.newer_records import warn_of_left_out
 from paceline.store.records.outcome import cause_of
 from paceline.store.run_results import Facts
 from paceline.store.store import Store
@@ -60,7 +60,7 @@ def chosen_rows(
         raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
     store = Store(folder)
     rows = table_rows(store, filters, target, everything=everything)
-    say_left_out(store.query)
+    warn_of_left_out(store.query)
     if not rows:
         chosen = " ".join(f"--{key} {value}{_right_word(key, value)}" for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
@@ -98,7 +98,7 @@ def _row(one: MeasuredCell, proofs: certificates.Proofs, target: float | None) -
         command=command,
         **_times(one),
         **_accuracies(one, target),
-        **_beside_chance(one, workload),
+        **_against_chance(one, workload),
         **_resources(one),
     )
 
@@ -137,7 +137,7 @@ def _origin(one: MeasuredCell, proofs: certificates.Proofs) -> Fields:
         "runs": tuple(run["id"] for run in one.runs),
         "failed_run": failed.get("id"),
         "log_end": failed.get("log_end"),
-        "remarks": tuple(dict.fromkeys(said for run in one.runs for said in msgspec.json.decode(run["remarks"]))),
+        "remarks": tuple(dict.fromkeys(remark for run in one.runs for remark in msgspec.json.decode(run["remarks"]))),
     }
 
 
@@ -176,7 +176,7 @@ def _accuracies(one: MeasuredCell, target: float | None) -> Fields:
     }
 
 
-def _beside_chance(one: MeasuredCell, workload: Workload | None) -> Fields:
+def _against_chance(one: MeasuredCell, workload: Workload | None) -> Fields:
     if workload is None:
         return {}
     by_chance, reached = chance(workload), _median(one.values("test_accuracy"))
@@ -210,7 +210,7 @@ def _reason(one: MeasuredCell, status: str, judged: Estimate | None) -> str | No
         which = "" if len(one.failed) == planned.wanted else f"{len(one.failed)} of {planned.wanted} runs: "
         return f"{which}{cause_of(first['kind'], first['phase'], first['message'])}"
     if status == NOT_RUN:
-        goes_on = "starts over" if planned.anew else "goes on"
+        goes_on = "starts over" if planned.starts_over else "goes on"
         more = "" if one.cell.command else f"; the same command {goes_on}"
         return f"{len(one.runs)} of {planned.wanted} runs are done{more}"
     if status == NOISY_CELL and judged:
@@ -235,7 +235,7 @@ def _shares(one: MeasuredCell) -> tuple[int, ...]:
     if one.cell.command:
         return ()
     recorded = tuple(msgspec.json.decode(one.runs[-1]["shares"])) if one.runs else ()
-    return recorded or told_shares(one.cell.shares, one.cell.batch_size, one.cell.device_set)
+    return recorded or given_shares(one.cell.shares, one.cell.batch_size, one.cell.device_set)
 
 
 def _seconds_per_epoch(workload: Workload | None, speed: Estimate | None, command: CommandRow | None) -> float | None:

@@ -78,7 +78,7 @@ FACTORS = SymmetricScale(
 )
 TERMS = SymmetricScale(float, float, lambda _: True, lambda _: (-math.inf, math.inf))  # for differences
 PARTS = SymmetricScale(float, float, _is_part, lambda _: (0.0, 1.0))  # of a whole, such as accuracies
-APART = SymmetricScale(float, float, _is_part, lambda _: (-1.0, 1.0))  # for differences of parts
+PART_DIFFERENCES = SymmetricScale(float, float, _is_part, lambda _: (-1.0, 1.0))  # for differences of parts
 
 
 def estimate(

@@ -121,7 +121,7 @@ class NpmPackage:
 def _reason(ended: subprocess.CompletedProcess[str]) -> str:
     """What npm itself gives as the reason, or else the last that it said."""
     try:
-        said: dict[str, Any] = msgspec.json.decode(ended.stdout, type=dict[str, Any])
-        return str(said["error"]["summary"])
+        answer: dict[str, Any] = msgspec.json.decode(ended.stdout, type=dict[str, Any])
+        return str(answer["error"]["summary"])
     except (msgspec.DecodeError, LookupError, TypeError):
         return (ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"])[-1]

@@ -29,7 +29,7 @@ class CommandCode(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.commit} (dirty)" if self.commit and self.dirty else self.commit
 
     def __str__(self) -> str:
-        files = [f"{name} {told}" for name, told in self.files.items()]
+        files = [f"{name} {digest}" for name, digest in self.files.items()]
         return ", ".join([*files, f"commit {self.state}"] if self.commit else files)
 
 

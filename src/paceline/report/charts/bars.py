@@ -24,7 +24,7 @@ class Bar(NamedTuple):
     row: Row
     value: float
     span: tuple[float, float] | None
-    said: str  # at its end
+    label: str  # at its end
     hollow: bool = False  # of another kind than the rest, not to be compared with them
     cut: bool = False  # the span goes on
 
@@ -38,17 +38,17 @@ def speed(material: ChartData) -> Drawing | None:
     ranked = sorted(found, key=lambda each: -each[2].median)
     end = MOST_INTERVAL * ranked[0][2].median
     bars = [_speed_bar(name, row, value, end) for name, row, value in found]
-    told = [f"{name} {with_interval(value)}" for name, _, value in ranked]
+    in_words = [f"{name} {with_interval(value)}" for name, _, value in ranked]
     beyond = [bar.name for bar in bars if bar.cut]
     notes = [f"the interval goes on beyond the picture: {few(beyond, MOST_NAMED, ', ')}"] if beyond else []
-    return Drawing(_bars(bars, choice, material, "images/s"), told, [*choice.notes, *notes])
+    return Drawing(_bars(bars, choice, material, "images/s"), in_words, [*choice.notes, *notes])
 
 
 def _speed_bar(name: str, row: Row, value: Estimate, end: float) -> Bar:
-    said = outcome(row, number(value.median))
+    label = outcome(row, number(value.median))
     if value.low is None or value.high is None:
-        return Bar(name, row, value.median, None, said)
-    return Bar(name, row, value.median, (value.low, min(value.high, end)), said, cut=value.high > end)
+        return Bar(name, row, value.median, None, label)
+    return Bar(name, row, value.median, (value.low, min(value.high, end)), label, cut=value.high > end)
 
 
 def memory(material: ChartData) -> Drawing | None:
@@ -59,23 +59,23 @@ def memory(material: ChartData) -> Drawing | None:
         values = found if len(found) > 1 else row.memory_mib_of_runs
         span = (min(values), max(values)) if len(values) > 1 else None
         whole = row.memory_of == "all devices" and row.device_count > 1
-        said = f"{joined(found)} in all devices together" if whole else joined(found)
-        return Bar(name, row, max(found), span, outcome(row, said), hollow=whole)
+        label = f"{joined(found)} in all devices together" if whole else joined(found)
+        return Bar(name, row, max(found), span, outcome(row, label), hollow=whole)
 
     choice = ChartedRows.of(material.rows)
     bars = [bar(name, row) for name, row in choice.named.items() if row.peak_memory_mib]
     if not bars:
         return None
-    told = [f"{bar.name} {bar.said}" for bar in sorted(bars, key=lambda bar: (bar.hollow, bar.value))]
+    in_words = [f"{bar.name} {bar.label}" for bar in sorted(bars, key=lambda bar: (bar.hollow, bar.value))]
     together = [bar.name for bar in bars if bar.hollow]
     notes = [f"hollow, and not ranked: {TOGETHER}: {few(together, MOST_NAMED, ', ')}"] if together else []
     title = "MiB of a device, peak minus idle" + ("; hollow: of all devices" if together else "")
-    return Drawing(_bars(bars, choice, material, title), told, [*choice.notes, *notes])
+    return Drawing(_bars(bars, choice, material, title), in_words, [*choice.notes, *notes])
 
 
 def _bars(bars: Sequence[Bar], choice: ChartedRows, material: ChartData, title: str) -> Spec:
     line, along = choice.line(), amount("value", title, tickCount=6)
-    ends = [{"cell": bar.name, "value": max(bar.value, *(bar.span or (0.0,))), "said": bar.said} for bar in bars]
+    ends = [{"cell": bar.name, "value": max(bar.value, *(bar.span or (0.0,))), "said": bar.label} for bar in bars]
     spans = [{"cell": bar.name, "low": bar.span[0], "high": bar.span[1], "cut": bar.cut} for bar in bars if bar.span]
     drawn = {bar.name for bar in bars}
     return lines_of_cells(
@@ -90,7 +90,7 @@ def _bars(bars: Sequence[Bar], choice: ChartedRows, material: ChartData, title: 
 def _lengths(bars: Sequence[Bar], material: ChartData, **channels: Spec) -> Iterator[Spec]:
     for style, hollow in (("value", False), ("hollow", True)):
         values = [
-            {"cell": bar.name, "value": bar.value, **material.linked(bar.row, f"{bar.name}: {bar.said}")}
+            {"cell": bar.name, "value": bar.value, **material.linked(bar.row, f"{bar.name}: {bar.label}")}
             for bar in bars
             if bar.hollow is hollow
         ]

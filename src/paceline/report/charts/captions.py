@@ -14,7 +14,7 @@ from paceline.system.text.formatting import number
 from paceline.system.text.safe_text import printable
 
 LONGEST_NAME, LONGEST_REASON = 44, 64
-MOST_NAMED, MOST_TOLD = 4, 6
+MOST_NAMED, MOST_DESCRIBED = 4, 6
 WITHOUT_RESULT = ("failed", "skipped", "not run")
 
 Setting = Callable[[Row], str]
@@ -52,7 +52,7 @@ IF_NEEDED: tuple[tuple[Setting, ...], ...] = (
 
 
 def names(
-    rows: Sequence[Row], told: Sequence[Setting] = (where,), place: Callable[[Row], object] = lambda row: None
+    rows: Sequence[Row], settings: Sequence[Setting] = (where,), place: Callable[[Row], object] = lambda row: None
 ) -> list[str]:
     """The framework, then each told setting in which rows differ, then what else tells two in one place apart.
 
@@ -60,7 +60,7 @@ def names(
     """
     found = [row.framework for row in rows]
     places = list(map(place, rows))
-    for setting in told:
+    for setting in settings:
         if len(set(map(setting, rows))) > 1:
             found = _longer(found, rows, setting)
     for ways in IF_NEEDED:
@@ -76,11 +76,11 @@ def _longer(found: Sequence[str], rows: Sequence[Row], setting: Setting) -> list
 def numbered(found: Sequence[str]) -> list[str]:
     """Short, and no two alike: two bars of one name would be drawn as one."""
     seen: Counter[str] = Counter()
-    told = []
+    settings = []
     for name in (short(each, LONGEST_NAME) for each in found):
         seen[name] += 1
-        told.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return told
+        settings.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return settings
 
 
 def doubts(row: Row) -> str:

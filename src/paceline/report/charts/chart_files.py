@@ -19,7 +19,7 @@ from paceline.system.limits import check_flag
 from paceline.system.text.safe_text import printable
 
 MOST_LISTED = 8
-Filters = Mapping[str, str | None]
+CellFilters = Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ChartRequest:
         check_place(self.path, f"{self.kind}.svg")
 
 
-def draw(wish: ChartRequest, folder: Path, filters: Filters, target: float | None) -> str:
+def draw(wish: ChartRequest, folder: Path, filters: CellFilters, target: float | None) -> str:
     """Write the chart; what was drawn, and what else could be."""
     wish.check()
     rows = chosen_rows(folder, filters, target)
@@ -51,8 +51,8 @@ def draw(wish: ChartRequest, folder: Path, filters: Filters, target: float | Non
         raise UserError(f"There is no table {wish.table}: of these results {len(found)} can be drawn so.")
     picture = found[wish.table - 1]
     write_bytes(wish.path, FORMATS[wish.path.suffix.lower()](picture, LOOKS[wish.look]))
-    said = [f"{wish.path}: {KINDS[wish.kind].title}: {picture.shared}", *_others(found, wish.table)]
-    return "\n".join(map(printable, said))
+    lines = [f"{wish.path}: {KINDS[wish.kind].title}: {picture.shared}", *_others(found, wish.table)]
+    return "\n".join(map(printable, lines))
 
 
 def _others(found: Sequence[Picture], drawn: int) -> list[str]:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from paceline.analysis.rows.row import Row
-from paceline.report.charts.captions import MOST_NAMED, MOST_TOLD, WITHOUT_RESULT, about, counted, names, numbered
+from paceline.report.charts.captions import MOST_DESCRIBED, MOST_NAMED, WITHOUT_RESULT, about, counted, names, numbered
 from paceline.report.charts.parts import (
     MOST_LINES,
     ChartData,
     Drawing,
     amount,
     dashes,
+    distinct_lines,
     layer,
     silent,
     slowness,
-    told_apart,
 )
 from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, Spec
 from paceline.report.escaping import few
@@ -51,20 +51,22 @@ def loss(material: ChartData) -> Drawing | None:
     if not any(len(points) > 1 for points in shown.curves.values()):
         return None  # a single point is no course
     up = amount("value", "training loss", zero=False)
-    told = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
-    return Drawing(_panels(up, shown, material, {}), told, [*_diverged(shown, blocks), *shown.notes])
+    texts = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
+    return Drawing(_panels(up, shown, material, {}), texts, [*_diverged(shown, blocks), *shown.notes])
 
 
 def _diverged(shown: ShownCurves, blocks: Callable[[str], Sequence[Moment]]) -> list[str]:
     """Where lines end before training did, or do not even begin."""
-    told = []
+    texts = []
     for name, row in {**shown.rows, **shown.without}.items():
         runs = [[moment.train_loss for moment in found] for run in row.runs if (found := blocks(run))]
         ends = [losses.index(None) for losses in runs if None in losses]
         if ends:
-            told.append(f"{name}: loss is no number from block {min(ends) + 1} on ({len(ends)} of {len(runs)} runs)")
-    more = counted(len(told[MOST_TOLD:]), "more cell whose loss is no number", "more cells whose loss is no number")
-    return [*told[:MOST_TOLD], *more]
+            texts.append(f"{name}: loss is no number from block {min(ends) + 1} on ({len(ends)} of {len(runs)} runs)")
+    more = counted(
+        len(texts[MOST_DESCRIBED:]), "more cell whose loss is no number", "more cells whose loss is no number"
+    )
+    return [*texts[:MOST_DESCRIBED], *more]
 
 
 def accuracy(material: ChartData) -> Drawing | None:
@@ -78,11 +80,11 @@ def accuracy(material: ChartData) -> Drawing | None:
         return None
     training = _curves(shown.rows, epochs, lambda moment: moment.train_accuracy)
     up = amount("value", "accuracy", zero=False, format=".1~%")
-    told = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
+    texts = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
     body = _panels(up, shown, material, training)
     for panel in body["hconcat"]:
         panel["layer"] += _targets(shown.rows.values(), up)
-    return Drawing(body, told, shown.notes)
+    return Drawing(body, texts, shown.notes)
 
 
 def _targets(rows: Iterable[Row], up: Spec) -> Iterator[Spec]:
@@ -165,7 +167,7 @@ def _panels(up: Spec, shown: ShownCurves, material: ChartData, training: Curves)
 
 def _layers(along: Spec, up: Spec, shown: ShownCurves, material: ChartData, training: Curves) -> Iterator[Spec]:
     """Between what the runs lie, the medians, and at their end the mark that leads to the cell."""
-    look, curves = told_apart(list(shown.curves)), shown.curves
+    look, curves = distinct_lines(list(shown.curves)), shown.curves
     bands = [value for value in _values(curves) if value["low"] < value["high"]]
     if bands:
         ends = {"y": {**up, "field": "low"}, "y2": {"field": "high"}}

@@ -114,12 +114,12 @@ def _filled(content: str, width: float) -> tuple[str, float, float]:
     ends = [0.0, width]
 
     def fill(found: re.Match[str]) -> str:
-        link, said, rest = found.groups("")
+        link, words, rest = found.groups("")
         anchor, place = _only(ANCHOR.search(rest)).groups()
-        length = EDGE + LETTER_WIDTH * len(unescape(said))
+        length = EDGE + LETTER_WIDTH * len(unescape(words))
         ends.append(float(origin[1]) + float(place) + (length if anchor == "start" else -length))
         hidden = "" if link else ' aria-hidden="true"'  # what it says, a bar says too
-        return f"{link}<text{hidden}{rest}>{said}</text>"
+        return f"{link}<text{hidden}{rest}>{words}</text>"
 
     return SPACE.sub(fill, content), -min(ends), max(ends)
 

@@ -44,12 +44,12 @@ def steps(material: ChartData) -> Drawing | None:
     if not boxes:
         return None
     title, rows, line = "milliseconds of a step", choice.named, choice.line()
-    said = {name: f"{number(box.middle)} ms" for name, box in boxes.items()}
+    labels = {name: f"{number(box.middle)} ms" for name, box in boxes.items()}
     values = [
-        {"cell": name, **box._asdict(), **material.linked(rows[name], f"{name}: median {said[name]}")}
+        {"cell": name, **box._asdict(), **material.linked(rows[name], f"{name}: median {labels[name]}")}
         for name, box in boxes.items()
     ]
-    ends = [{"cell": name, "value": box.high, "said": outcome(rows[name], said[name])} for name, box in boxes.items()]
+    ends = [{"cell": name, "value": box.high, "said": outcome(rows[name], labels[name])} for name, box in boxes.items()]
     half = {"x": amount("quarter", title), "x2": {"field": "three_quarters"}, "y": line}
     along = amount("value", title, tickCount=6)
     body = lines_of_cells(
@@ -60,8 +60,8 @@ def steps(material: ChartData) -> Drawing | None:
         words(ends, "left", x=along, y=line),
         *without_value([name for name in rows if name not in boxes], choice, material, along),
     )
-    told = [f"{name} {said[name]} ({number(box.low)}–{number(box.high)})" for name, box in boxes.items()]
-    return Drawing(body, told, choice.notes)
+    in_words = [f"{name} {labels[name]} ({number(box.low)}–{number(box.high)})" for name, box in boxes.items()]
+    return Drawing(body, in_words, choice.notes)
 
 
 def phases(material: ChartData) -> Drawing | None:
@@ -71,14 +71,14 @@ def phases(material: ChartData) -> Drawing | None:
     if not spent:
         return None
     rows, line = choice.named, choice.line()
-    said = {name: outcome(rows[name], _shares(found)) for name, found in spent.items()}
+    labels = {name: outcome(rows[name], _shares(found)) for name, found in spent.items()}
     parts = [{"cell": name, **part} for name, found in spent.items() for part in _stacked(found)]
     whole = [
         {
             "cell": name,
             "value": sum(found.values()),
-            "said": said[name],
-            **material.linked(rows[name], f"{name}: {said[name]}: {_listed(found)}"),
+            "said": labels[name],
+            **material.linked(rows[name], f"{name}: {labels[name]}: {_listed(found)}"),
         }
         for name, found in spent.items()
     ]
@@ -91,7 +91,7 @@ def phases(material: ChartData) -> Drawing | None:
         words(whole, "left", x=along, y=line),
         *without_value([name for name in rows if name not in spent], choice, material, along),
     )
-    return Drawing(body, [f"{name} {shares}" for name, shares in said.items()], choice.notes)
+    return Drawing(body, [f"{name} {shares}" for name, shares in labels.items()], choice.notes)
 
 
 def _of_each(choice: ChartedRows, find: Callable[[Row], Found | None]) -> dict[str, Found]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline.analysis.rows.row import Row
 from paceline.report.charts import bars, curves, durations, lines
-from paceline.report.charts.captions import MOST_TOLD, WITHOUT_RESULT, about, fixed, short, where_and_what
+from paceline.report.charts.captions import MOST_DESCRIBED, WITHOUT_RESULT, about, fixed, short, where_and_what
 from paceline.report.charts.parts import ChartData, Drawing, Link
 from paceline.report.charts.style import Spec
 from paceline.report.escaping import few
@@ -135,13 +135,17 @@ def _picture(kind: str, shared: str, rows: Sequence[Row], drawing: Drawing) -> P
     made = KINDS[kind]
     heading = made.title if rows[0].command else f"{made.title}: {rows[0].workload}"
     notes = [*fixed(rows, shared.removeprefix(f"{rows[0].workload}: ")), made.marks, *drawing.notes]
-    told = [f"{made.lead}: {few(drawing.told, MOST_TOLD)}", *drawing.notes, *_unnamed(rows, drawing.notes)]
+    in_words = [
+        f"{made.lead}: {few(drawing.values_in_words, MOST_DESCRIBED)}",
+        *drawing.notes,
+        *_unnamed(rows, drawing.notes),
+    ]
     return Picture(
         kind=kind,
         title=short(heading, LONGEST_TITLE),
         shared=short(shared, LONGEST_NOTE),
         notes=[short(note, LONGEST_NOTE) for note in notes],
-        description=" ".join(f"{each}." for each in told),
+        description=" ".join(f"{each}." for each in in_words),
         spec={"$schema": SCHEMA, **drawing.body},
     )
 

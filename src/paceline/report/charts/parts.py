@@ -48,7 +48,7 @@ class Drawing:
     """A chart without its title."""
 
     body: Spec
-    told: Sequence[str]  # the numbers that matter, in words
+    values_in_words: Sequence[str]  # the numbers that matter, in words
     notes: Sequence[str] = field(default_factory=tuple)  # limits, failures, doubts
 
 
@@ -114,7 +114,7 @@ def dashes(called: Sequence[str]) -> dict[str, list[int]]:
     return {name: list(dash) for name, dash in zip(called, DASHES, strict=False)}
 
 
-def told_apart(called: Sequence[str]) -> dict[str, Spec]:
+def distinct_lines(called: Sequence[str]) -> dict[str, Spec]:
     """Channels for lines: colour, and what remains of them in grey print."""
     domain = list(called)
     base: Spec = {"field": "line", "type": "nominal", "title": None}

@@ -15,7 +15,7 @@ from paceline.analysis.statistics.estimates import Estimate, estimate
 from paceline.report.page.words import shown
 from paceline.report.tables.columns import accuracy, interval
 from paceline.report.tables.sentences import as_difference, as_factor
-from paceline.report.tables.small_forms import only_runs, said_of_small_form
+from paceline.report.tables.small_forms import only_runs, small_form_note
 from paceline.store.series import Moment
 from paceline.system.text.formatting import number
 
@@ -71,7 +71,7 @@ def silence(rows: Sequence[Row]) -> str:
     if any(row.command for row in rows):
         return "commands are not ranked, since nobody knows whether they train the same thing"
     if only_runs(rows):
-        return said_of_small_form(rows)
+        return small_form_note(rows)
     if any(row.repeats for row in rows):
         return "the only cells of this table with a result are simulated, or failed in some of their runs"
     return "no cell of this table has a result"
@@ -108,9 +108,9 @@ def _answer(question: TableQuestion, rows: Sequence[Row]) -> Iterator[Answer]:
     sure, why = (UNKNOWN, ONE_RUN) if others is None else _sureness(question, best, others)
     rivals = [row for row, one in others or () if not one.clear]
     value = question.say(estimate(values(best), quantity.yardstick.scale, best.confidence) or Estimate(0.0))
-    said = f"{name(best)} on {where(best)}: {value}" if rivals else value
+    value_text = f"{name(best)} on {where(best)}: {value}" if rivals else value
     who = _one_of([(name(row), where(row)) for row in (best, *rivals)])
-    yield Answer(question.text, best, shown(who), shown(said), sure, shown(why))
+    yield Answer(question.text, best, shown(who), shown(value_text), sure, shown(why))
 
 
 def _against(quantity: Quantity, ranked: Sequence[Row], name: Callable[[Row], str]) -> list[tuple[Row, ComparedWith]]:
@@ -134,10 +134,10 @@ def _sureness(question: TableQuestion, best: Row, others: Sequence[tuple[Row, Co
     compared = [(one, interleaved((best, row))) for row, one in others if one.value.low is not None]
     unclear = [one for _, one in others if not one.clear]
     once = sum(one.clear and one.value.low is None for _, one in others)
-    apart = [one.name for one, together in compared if not together]
+    elsewhere = [one.name for one, together in compared if not together]
     asides = (
         f"{once} that ran once {'is' if once == 1 else 'are'} not compared" if once else "",
-        f"not measured in the same rounds as {_few(apart, 'and')}" if apart else "",
+        f"not measured in the same rounds as {_few(elsewhere, 'and')}" if elsewhere else "",
         question.aside,
     )
     if unclear and unclear[0].value.low is None:
@@ -180,8 +180,8 @@ def _with(unit: str) -> Callable[[Estimate], str]:
 
 def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
     """How each is called: by its framework, and by what sets it apart from others of that name on the same devices."""
-    apart = labels(rows, lambda row: (row.framework, where(row)))
-    names = {id(row): f"{row.framework} {label}".strip() for row, label in zip(rows, apart, strict=True)}
+    elsewhere = labels(rows, lambda row: (row.framework, where(row)))
+    names = {id(row): f"{row.framework} {label}".strip() for row, label in zip(rows, elsewhere, strict=True)}
     return lambda row: names[id(row)]
 
 

@@ -24,10 +24,10 @@ def write_report(folder: Path, filters: Mapping[str, str | None], target: float 
     report = report_context(rows, store, layouts=layouts_of(store, suite), target=target)
     page = render_report(report, made_by=shlex.join(["paceline", *sys.argv[1:]])).encode()
     write_bytes(output, page)
-    told = f"{output}: {', '.join(report.facts)}; {_size(len(page))}"
+    summary = f"{output}: {', '.join(report.facts)}; {_size(len(page))}"
     words = [word for row in rows if row.command for word in shlex.split(row.command.line)]
     doubtful = list(doubtful_names(words))
-    return f"{told}\n{warning(doubtful, 'report')}" if doubtful else told
+    return f"{summary}\n{warning(doubtful, 'report')}" if doubtful else summary
 
 
 def _size(count: int) -> str:

@@ -16,14 +16,14 @@ from paceline.report.charts import KINDS, PENCIL, Figure, figures, load_series
 from paceline.report.page.answers import Answer, answers, silence
 from paceline.report.page.badges import MARKS, Badge
 from paceline.report.page.cell_data import PageData, island_of
-from paceline.report.page.tables import ArrangedTable, Number, PageTable, arranged, further_tables, speed_table
+from paceline.report.page.tables import ArrangedTable, NumberOfCell, PageTable, arranged, further_tables, speed_table
 from paceline.report.page.templating import environment, island
 from paceline.report.page.words import shown
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import tables
 from paceline.report.tables.command_tables import command_remarks
 from paceline.report.tables.layouts import LAYOUTS
-from paceline.report.tables.published_comparison import beside_published
+from paceline.report.tables.published_comparison import with_published
 from paceline.report.tables.remarks import remarks
 from paceline.report.tables.render import footnotes
 from paceline.report.tables.small_forms import only_runs
@@ -93,7 +93,7 @@ class Report:
     sections: list[Section]
     footnotes: list[str]
     marks: list[Badge]  # those that occur
-    number: Number  # of a row's cell
+    number: NumberOfCell  # of a row's cell
     details: PageData
 
     @property
@@ -152,7 +152,7 @@ def layouts_of(store: Store, suite: str | None = None) -> dict[str, str]:
 class _PageMaker:
     """Makes the parts of a page out of rows."""
 
-    number: Number
+    number: NumberOfCell
     series: Series
     charted: set[str]
     target: float | None
@@ -174,14 +174,14 @@ class _PageMaker:
 
     def published(self, rows: Sequence[Row]) -> ArrangedTable | None:
         """Nothing where no text has such a row, or where there are too many cells."""
-        found = beside_published(rows) if len(rows) <= MOST_ARRANGED else None
+        found = with_published(rows) if len(rows) <= MOST_ARRANGED else None
         return arranged(found, self.number) if found and found.blocks else None
 
     def group(self, title: str, rows: list[Row]) -> RowGroup:
         kinds = [kind for kind in KINDS if kind not in ACROSS]
         drawing = self.draw(rows, kinds) if title in self.charted else None
         found = [] if only_runs(rows) else findings(rows)
-        said = [*remarks(rows), *(command_remarks(rows) if rows[0].command else [])]
+        lines = [*remarks(rows), *(command_remarks(rows) if rows[0].command else [])]
         return RowGroup(
             id=f"table-{self.number(rows[0])}",
             title=shown(title.removeprefix(f"{rows[0].workload}: ").removeprefix(f"{COMMANDS}: ")),
@@ -190,7 +190,7 @@ class _PageMaker:
             answers=answers(rows, self.series.epochs, self.target),
             silence=silence(rows),
             findings=[shown(line) for line in sentences.sentences(found)],
-            remarks=[shown(line) for line in said],
+            remarks=[shown(line) for line in lines],
             drawing=drawing,
         )
 

@@ -11,11 +11,11 @@ from paceline.report.page.words import shown
 from paceline.report.tables.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns
 from paceline.report.tables.command_tables import COMMAND_COLUMNS
 from paceline.report.tables.disambiguation import with_places
-from paceline.report.tables.layouts import JOINT, Cells, Grid
+from paceline.report.tables.layouts import JOINT, Grid, GridCells
 
 BLOCKS_TITLE = "The command of each cell, and what came of it"
 FOLDED = 30  # lines of a table that are shown at first
-Number = Callable[[Row], int]  # of a cell, on one page
+NumberOfCell = Callable[[Row], int]  # of a cell, on one page
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class PageTable:
         return len(self.lines) > FOLDED
 
 
-def speed_table(rows: Sequence[Row], number: Number) -> PageTable:
+def speed_table(rows: Sequence[Row], number: NumberOfCell) -> PageTable:
     """Every cell has its line here, also one without a result."""
     if rows[0].command:
         return _table("Whole commands", rows, COMMAND_COLUMNS, number)
     return _table("Speed, scaling and memory", rows, with_places(speed_columns(rows), rows), number)
 
 
-def further_tables(rows: Sequence[Row], number: Number) -> list[PageTable]:
+def further_tables(rows: Sequence[Row], number: NumberOfCell) -> list[PageTable]:
     """What else is known of the cells that ran."""
     if rows[0].command:
         return []
@@ -57,7 +57,7 @@ def further_tables(rows: Sequence[Row], number: Number) -> list[PageTable]:
     return found
 
 
-def _table(caption: str, rows: Sequence[Row], columns: tuple[Column, ...], number: Number) -> PageTable:
+def _table(caption: str, rows: Sequence[Row], columns: tuple[Column, ...], number: NumberOfCell) -> PageTable:
     lines = [
         TableLine(
             cell=number(row),
@@ -94,7 +94,7 @@ class ArrangedTable:
     words: int  # first columns that are no numbers
 
 
-def arranged(grid: Grid, number: Number) -> ArrangedTable:
+def arranged(grid: Grid, number: NumberOfCell) -> ArrangedTable:
     headings, *lines = [
         tuple(_pieces(text, grid.cells.get((line, column), ()), number) for column, text in enumerate(texts))
         for line, texts in enumerate(grid.lines)
@@ -112,7 +112,7 @@ def arranged(grid: Grid, number: Number) -> ArrangedTable:
     )
 
 
-def _pieces(text: str, cells: Cells, number: Number) -> Pieces:
+def _pieces(text: str, cells: GridCells, number: NumberOfCell) -> Pieces:
     """One for each cell; one that leads nowhere where a word stands for several cells, or for none."""
     texts = text.split(JOINT) if len(cells) > 1 else [text]
     if len(texts) != len(cells):

@@ -44,12 +44,12 @@ class Streams:
 
     async def _changes(self, plan_id: str) -> AsyncIterator[PlanProgress | None]:
         """None where for some time nothing has changed."""
-        loop, told, told_at = asyncio.get_running_loop(), None, 0.0
+        loop, sent, sent_at = asyncio.get_running_loop(), None, 0.0
         while not self._closing.is_set():
             progress = await anyio.to_thread.run_sync(self._look, plan_id)
-            quiet = progress in (told, None)
-            if not quiet or loop.time() - told_at > HEARTBEAT_SECONDS:
-                told, told_at = progress or told, loop.time()
+            quiet = progress in (sent, None)
+            if not quiet or loop.time() - sent_at > HEARTBEAT_SECONDS:
+                sent, sent_at = progress or sent, loop.time()
                 yield None if quiet else progress
             if progress and progress.final:
                 return

@@ -134,15 +134,15 @@ def _code(code: CommandCode | None) -> list[tuple[str, object]]:
     """What a command ran."""
     if code is None:
         return []
-    return [*((f"hash of {name}", told) for name, told in code.files.items()), ("commit", code.state)]
+    return [*((f"hash of {name}", digest) for name, digest in code.files.items()), ("commit", code.state)]
 
 
 def _settings(cell: Cell) -> Pairs:
     values = {name: getattr(cell, name) for name in Cell.__struct_fields__}
-    return _pairs([(name.replace("_", " "), _said(value)) for name, value in values.items() if _said(value)])
+    return _pairs([(name.replace("_", " "), _as_text(value)) for name, value in values.items() if _as_text(value)])
 
 
-def _said(value: object) -> str:
+def _as_text(value: object) -> str:
     """Nothing where nothing is said; places of cores as numbers."""
     if isinstance(value, bool):
         return "yes" if value else ""
@@ -155,10 +155,10 @@ def _event_lines(files: Mapping[int, EventFile], started: float) -> Iterator[tup
     """In the order of time, ranks among each other."""
     ranked = [(event.time, rank, event) for rank, file in files.items() for event in file.events]
     for moment_, rank, event in sorted(ranked, key=lambda entry: entry[:2]):
-        yield (str(rank), f"{moment_ - started:.2f}", printable(event.phase), *_told(event))
+        yield (str(rank), f"{moment_ - started:.2f}", printable(event.phase), *_event_text(event))
 
 
-def _told(event: AnyEvent) -> tuple[str, ...]:
+def _event_text(event: AnyEvent) -> tuple[str, ...]:
     if isinstance(event, Block):
         losses = [loss for loss in event.losses if loss is not None]
         speed = number(event.images / event.seconds) if event.seconds else NOTHING

@@ -26,7 +26,7 @@ from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.http.security import TOKEN_PARAMETER, TOKEN_VARIABLE, Access, Guard, access_to, is_loopback
 from paceline.report.server.live import Observer
 from paceline.report.server.views import ServedSite
-from paceline.store.newer_records import say_left_out
+from paceline.store.newer_records import warn_of_left_out
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.limits import check_flag
@@ -57,8 +57,8 @@ def _user_error(request: Request, error: Exception) -> Response:
 
 def _http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    said = error.detail if isinstance(error, HTTPException) else ""
-    return _error_page(WORDS.get(status, said), status)
+    detail = error.detail if isinstance(error, HTTPException) else ""
+    return _error_page(WORDS.get(status, detail), status)
 
 
 def _bug(request: Request, error: Exception) -> Response:
@@ -111,7 +111,7 @@ class _Server(uvicorn.Server):
 
 def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serve until somebody ends it; the address is said once it is open."""
-    say_left_out(Store(folder).query)  # and an index that is missing or old is made anew now, not later
+    warn_of_left_out(Store(folder).query)  # and an index that is missing or old is made anew now, not later
     store = Store(folder, read_only=True)
     observer = Observer(store)
     streams, rendered = Streams(observer.progress), PageCache()

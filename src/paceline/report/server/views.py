@@ -268,8 +268,8 @@ class ServedSite:
         shown = comparison.compared(self.store, asked)
         plans = [{"old": cell.old_plan, "new": cell.new_plan} for cell in shown.cells if cell.measured_in_both]
         found = zip(lines(shown), plans, strict=True)
-        told = {"title": title(shown), "lines": list(found), "notes": notes(shown), "summary": summary(shown)}
-        return self._comparison(asked, shown=shown, so_far=so_far, **told)
+        parts = {"title": title(shown), "lines": list(found), "notes": notes(shown), "summary": summary(shown)}
+        return self._comparison(asked, shown=shown, so_far=so_far, **parts)
 
     def _comparison(self, asked: Mapping[str, str], **found: object) -> str:
         """The form, and below it what came of it."""

@@ -37,8 +37,8 @@ def names(cells: Sequence[Cell]) -> list[str]:
 def _settings(cell: Cell, differing: Sequence[str]) -> list[str]:
     shown = [name for name in Cell.__struct_fields__ if name in differing or name in ("framework", "devices")]
     plain = ("workload", "framework", "devices", "update", "data", "input", "precision")
-    said = [str(getattr(cell, name)) if name in plain else f"{name}={getattr(cell, name)}" for name in shown]
-    return [word for word in said if word]
+    words = [str(getattr(cell, name)) if name in plain else f"{name}={getattr(cell, name)}" for name in shown]
+    return [word for word in words if word]
 
 
 def value(values: Sequence[float], metric: str) -> str:
@@ -84,12 +84,12 @@ def _detectable(part: float | None) -> str:
 def notes(compared: Comparison) -> list[str]:
     """Why nothing can be told, or is measured; what else differs; and what chance alone would do."""
     tested = sum(cell.p is not None for cell in compared.cells)
-    said = [*_reasons(compared), *(f"differs: {difference}" for difference in compared.differences)]
+    found = [*_reasons(compared), *(f"differs: {difference}" for difference in compared.differences)]
     if compared.nothing_else_differs:
-        said.append(NOTHING_ELSE)
+        found.append(NOTHING_ELSE)
     if tested > 1:
-        said.append(f"of {tested} cells without any change, chance makes at most {LEVEL * tested:.1f} better or worse")
-    return said
+        found.append(f"of {tested} cells without any change, chance makes at most {LEVEL * tested:.1f} better or worse")
+    return found
 
 
 def _reasons(compared: Comparison) -> list[str]:
@@ -153,8 +153,8 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Table:
 def markdown(compared: Comparison) -> str:
     rows = [f"| {' | '.join(map(markdown_cell, row))} |" for row in [HEADINGS, *lines(compared)]]
     rows.insert(1, "|---|" + "---:|" * (len(HEADINGS) - 2) + "---|")
-    said = [f"* {markdown_cell(note)}" for note in notes(compared)]
-    return "\n".join([f"**{markdown_cell(title(compared))}**", "", *rows, "", *said, "", summary(compared), ""])
+    bullets = [f"* {markdown_cell(note)}" for note in notes(compared)]
+    return "\n".join([f"**{markdown_cell(title(compared))}**", "", *rows, "", *bullets, "", summary(compared), ""])
 
 
 def as_json(compared: Comparison) -> str:

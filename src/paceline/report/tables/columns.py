@@ -47,8 +47,8 @@ def batch(row: Row) -> str:
     """As published tables write it: 128x8=1024 (lr=0.4), or 85+43=128 where devices have unlike shares."""
     if not row.shares:  # a command keeps its batch to itself
         return NOTHING
-    unlike = len(set(row.shares)) > 1
-    shares = "+".join(map(str, row.shares)) if unlike else f"{row.shares[0]}x{row.device_count}"
+    unequal = len(set(row.shares)) > 1
+    shares = "+".join(map(str, row.shares)) if unequal else f"{row.shares[0]}x{row.device_count}"
     return f"{shares + '=' if row.device_count > 1 else ''}{row.batch_size} (lr={row.learning_rate:g})"
 
 
@@ -191,10 +191,10 @@ def titled(rows: Sequence[Row], *, source: bool = True) -> Callable[[Row], str]:
     lengths: dict[tuple[str, int], set[int | None]] = {}
     for row in rows:
         lengths.setdefault((name(row, ""), row.steps), set()).add(row.whole_epochs)
-    return lambda row: name(row, told_length(row, by_steps=len(lengths[name(row, ""), row.steps]) > 1))
+    return lambda row: name(row, length_text(row, by_steps=len(lengths[name(row, ""), row.steps]) > 1))
 
 
-def told_length(row: Row, *, by_steps: bool) -> str:
+def length_text(row: Row, *, by_steps: bool) -> str:
     return length_in_words(row.steps, None if by_steps else row.whole_epochs)
 
 

@@ -50,17 +50,19 @@ COMMAND_COLUMNS = (
 
 def command_remarks(rows: Iterable[Row]) -> list[str]:
     """What else the output said, and what must be known about single numbers."""
-    said = []
+    found = []
     for row in rows:
         command, name = _of(row), f"{row.framework} {row.devices}"
         others = [f"{key} {value:.6g}" for key, value in command.readings.items() if key not in SHOWN]
-        said += [f"{name} printed: {', '.join(others)}"] if others else []
-        said += [f"{name}: not found in its output: {', '.join(command.missing)}"] if command.missing else []
+        found += [f"{name} printed: {', '.join(others)}"] if others else []
+        found += [f"{name}: not found in its output: {', '.join(command.missing)}"] if command.missing else []
         if command.times_sampled:
-            said.append(f"{name}: nobody waited for some of its processes, so user s and sys s are as sampled, or more")
+            found.append(
+                f"{name}: nobody waited for some of its processes, so user s and sys s are as sampled, or more"
+            )
         if command.left_behind:
-            said.append(f"{name} left processes behind, which were ended: {command.left_behind}")
-    return said
+            found.append(f"{name} left processes behind, which were ended: {command.left_behind}")
+    return found
 
 
 def command_blocks(rows: Iterable[Row]) -> list[str]:

@@ -42,7 +42,7 @@ ALWAYS = (
 )
 COMMANDS_TITLE = "The command of each published row, and what will differ all the same"
 MOST_PLACES = 8
-APART = {name: SETTINGS[name] for name in ("batch", "learning rate", "length")}
+DISTINGUISHING = {name: SETTINGS[name] for name in ("batch", "learning rate", "length")}
 HEADINGS = ("framework", "on", "published on", "what", "here", "there", "ratio")
 
 
@@ -66,16 +66,15 @@ class PublishedPair:
             return math.fsum(corrected)
         return corrected if isinstance(corrected, float) else self.metric.value
 
-    def unlike(self) -> list[str]:
+    def differences(self) -> list[str]:
         """Why the two must not be divided; empty if they may."""
         found = definitions()[self.metric.definition]
         reasons = [] if found.same else [f"the published figure counts something else: {found.counts}"]
-        return reasons + [reason for reason, is_so in UNLIKE.items() if is_so(self)]
+        return reasons + [reason for reason, is_so in DIFFERENCES.items() if is_so(self)]
 
 
-UNLIKE: dict[
-    str, Callable[[PublishedPair], bool]
-] = {  # published figures are of float32, plain modes and devices as they were
+# Published figures are of float32, plain modes and devices as they were.
+DIFFERENCES: dict[str, Callable[[PublishedPair], bool]] = {
     "the network was built wrongly there": lambda pair: any(error.field == "workload" for error in pair.record.errors),
     "its batch is not known": lambda pair: pair.record.batch_size is None,
     "another batch": lambda pair: pair.record.batch_size not in (None, pair.row.batch_size),
@@ -109,13 +108,13 @@ def _rate_may_be(record: PublishedRow, row: Row) -> bool:
     return record.learning_rate is None or math.isclose(record.learning_rate, row.learning_rate)
 
 
-def beside_published(rows: Sequence[Row]) -> Grid:
+def with_published(rows: Sequence[Row]) -> Grid:
     """One line for each figure that both have, and the commands that measure the published rows here."""
     pairs, bare = [pair for row in rows for pair in pairs_of(row)], _without_figures(rows)
     if not pairs and not bare:
         notes = ["none of these cells has a published figure: other networks, frameworks or numbers of devices"]
         return Grid(TITLE, (HEADINGS,), tuple(notes), turns=False)
-    reasons = list(dict.fromkeys(reason for pair in pairs for reason in pair.unlike()))
+    reasons = list(dict.fromkeys(reason for pair in pairs for reason in pair.differences()))
     letters = dict(zip(reasons, labels(), strict=False))
     records = _once([*(pair.record for pair in pairs), *bare])
     numbers = {id(row): number for number, of in enumerate(by_command(records).values(), 1) for row in of}
@@ -183,7 +182,7 @@ def _places(rows: Sequence[Row]) -> dict[int, str]:
     """Of each row, with its batch, rate or length where these alone set it apart from another."""
     found: dict[int, str] = {}
     for group in grouped(rows, lambda row: (row.workload, row.framework)).values():
-        labelled = zip(group, distinctions(group, _set, APART), strict=True)
+        labelled = zip(group, distinctions(group, _set, DISTINGUISHING), strict=True)
         found |= {id(row): f"{_set(row)} {label}".strip() for row, label in labelled}
     return found
 
@@ -246,9 +245,9 @@ def _most_like(row: Row, records: Sequence[PublishedRow]) -> list[PublishedRow]:
 
 def _line(pair: PublishedPair, place: str, letters: dict[str, str], command: int) -> tuple[str, ...]:
     here = OURS[pair.kind](pair.row) or 0.0
-    unlike = pair.unlike()
+    reasons = pair.differences()
     show = part if pair.kind == "accuracy" else number
-    ratio = f"({''.join(letters[reason] for reason in unlike)})" if unlike else f"{here / pair.there:.2f}"
+    ratio = f"({''.join(letters[reason] for reason in reasons)})" if reasons else f"{here / pair.there:.2f}"
     return (
         pair.row.framework,
         place,

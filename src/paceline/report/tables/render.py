@@ -87,9 +87,9 @@ def print_commands(rows: list[Row], console: Console) -> None:
 
 
 def markdown_commands(rows: list[Row]) -> list[str]:
-    said = [f"* {markdown_cell(remark)}" for remark in [*remarks(rows), *command_remarks(rows)]]
+    lines = [f"* {markdown_cell(remark)}" for remark in [*remarks(rows), *command_remarks(rows)]]
     blocks = ["```text", *command_blocks(rows), "```"]
-    return [*markdown_grid(rows, COMMAND_COLUMNS), "", *said, "", *blocks, ""]
+    return [*markdown_grid(rows, COMMAND_COLUMNS), "", *lines, "", *blocks, ""]
 
 
 def fitting_grid(rows: list[Row], columns: Columns, console: Console) -> Table:

@@ -41,26 +41,26 @@ def text(grids: Sequence[Grid], width: int | None = None) -> str:
 @plainly
 def findings(rows: Sequence[Row], form: str) -> str:
     """What the rows say, table by table of their plain form."""
-    said = _said_once(tables(rows))
-    if form == "csv" or not said:
+    lines = _each_once(tables(rows))
+    if form == "csv" or not lines:
         return ""
     if form == "markdown":
-        return "\n".join(["Findings", "", *(f"* {markdown_cell(line)}" for line in said), ""])
+        return "\n".join(["Findings", "", *(f"* {markdown_cell(line)}" for line in lines), ""])
     output = io.StringIO()
     console = Console(file=output, highlight=False, force_terminal=False, markup=False)
-    console.print("Findings", *(f"* {line}" for line in said), sep="\n")
+    console.print("Findings", *(f"* {line}" for line in lines), sep="\n")
     return output.getvalue()
 
 
-def _said_once(groups: Sequence[tuple[str, list[Row]]]) -> list[str]:
+def _each_once(groups: Sequence[tuple[str, list[Row]]]) -> list[str]:
     """The first sentences, each with the tables that it is true of, unless it is true of all."""
     labels = differing([name for name, _ in groups])
     found: dict[str, list[str]] = {}
     for label, (_, group) in zip(labels, groups, strict=True):
         for line in sentences.below_remarks(group):
             found.setdefault(line, []).append(label)
-    said = [line if len(where) == len(groups) else f"{'; '.join(where)}: {line}" for line, where in found.items()]
-    return sentences.first_ones(said)
+    lines = [line if len(where) == len(groups) else f"{'; '.join(where)}: {line}" for line, where in found.items()]
+    return sentences.first_ones(lines)
 
 
 def differing(titles: Sequence[str]) -> list[str]:

@@ -42,11 +42,11 @@ def below_remarks(rows: Sequence[Row]) -> list[str]:
     return sentences([finding for finding in findings(rows) if finding.kind not in (*TOGETHER, UNTRAINED)])
 
 
-def first_ones(said: Sequence[str]) -> list[str]:
+def first_ones(found: Sequence[str]) -> list[str]:
     """As many as are read, and where the others are."""
-    left = len(said) - MOST_SENTENCES
+    left = len(found) - MOST_SENTENCES
     more = [f"{left} more: paceline show --format findings"] if left > 0 else []
-    return [*said[:MOST_SENTENCES], *more]
+    return [*found[:MOST_SENTENCES], *more]
 
 
 def sentences(found: Sequence[Finding]) -> list[str]:
@@ -125,7 +125,7 @@ def untrained(found: Sequence[Finding]) -> list[str]:
     return [f"not trained long enough: {few(causes, MOST_PARTS)}"]
 
 
-def measured_apart(found: Sequence[Finding]) -> list[str]:
+def not_interleaved(found: Sequence[Finding]) -> list[str]:
     sets = ", ".join(finding.where for finding in found)
     return [f"not all of {sets} was measured in the same rounds: a change of the machine would look like a difference"]
 
@@ -160,6 +160,6 @@ WORDS: dict[str, Callable[[Sequence[Finding]], list[str]]] = {
     "above linear": scaled("scaling is above linear, which asks for an explanation"),
     "accuracy": _best("highest test accuracy", as_difference),
     "memory": _best("least memory", as_factor),
-    "apart": measured_apart,
+    "apart": not_interleaved,
     UNTRAINED: untrained,
 }

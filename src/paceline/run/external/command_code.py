@@ -25,7 +25,7 @@ def code_of(command: ExternalCommand) -> CommandCode:
     """As it is now."""
     folder = Path(command.folder)
     found = {name: _hash(folder / name) for name in dict.fromkeys(_names(command.arguments, folder))}
-    files = {name: told for name, told in found.items() if told}
+    files = {name: output for name, output in found.items() if output}
     first = next((folder / name for name in files), None)
     commit, dirty = _commit(first.parent if first else folder)
     return CommandCode(files=files, commit=commit, dirty=dirty)
@@ -79,7 +79,7 @@ def _commit(folder: Path) -> tuple[str, bool]:
     """And whether files differ from it; nothing where there is no git, no repository or no commit."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        told = subprocess.run(
+        output = subprocess.run(
             ["git", *QUIETLY, "-C", str(folder), *STATUS],  # noqa: S607 - the user's own git
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -89,6 +89,6 @@ def _commit(folder: Path) -> tuple[str, bool]:
         ).stdout.decode(errors="replace")
     except (OSError, subprocess.SubprocessError):
         return "", False
-    lines = told.splitlines()
+    lines = output.splitlines()
     commits = [found[1] for line in lines if (found := re.fullmatch(r"# branch\.oid ([0-9a-f]{40,64})", line))]
     return (commits[0], any(not line.startswith("#") for line in lines)) if commits else ("", False)

@@ -130,13 +130,13 @@ def measure(plan: Plan, warmup_runs: int, bench: CommandTools) -> None:
     for number in range(1, warmup_runs + 1):
         for cell in plan.cells:
             outcome = execute(Run(cell, 0, "warm-up", plan.suite.timeout), bench, keep=False)
-            bench.say(f"[warm-up {number}/{warmup_runs}] {cell.framework}: {_said(outcome)}")
+            bench.say(f"[warm-up {number}/{warmup_runs}] {cell.framework}: {_outcome_text(outcome)}")
     for number, run in enumerate(plan.runs, 1):
         outcome = execute(run, bench)
-        bench.say(f"[{number}/{len(plan.runs)}] {run.cell.framework}: {_said(outcome)}")
+        bench.say(f"[{number}/{len(plan.runs)}] {run.cell.framework}: {_outcome_text(outcome)}")
 
 
-def _said(outcome: Outcome) -> str:
+def _outcome_text(outcome: Outcome) -> str:
     exact = f"{outcome.seconds:.2f} s" if outcome.seconds < 60 else duration(outcome.seconds)
     return exact if outcome.status == "ok" else f"failed: {outcome.kind}: {outcome.message}"
 

@@ -37,9 +37,9 @@ def usage_of(
     report: WaiterReport, seen: tuple[float, float], left_behind: int, found: tuple[tuple[float, ...], ...]
 ) -> CommandUsage:
     """The kernel's sum lacks processes for which nobody has waited; then samples know more."""
-    told = report.user_seconds, report.system_seconds
-    sampled = sum(seen) > UNSEEN_PART * sum(told) + UNSEEN_SECONDS
-    user, system = seen if sampled else told
+    reported = report.user_seconds, report.system_seconds
+    sampled = sum(seen) > UNSEEN_PART * sum(reported) + UNSEEN_SECONDS
+    user, system = seen if sampled else reported
     return CommandUsage(
         seconds=report.seconds,
         user_seconds=user,

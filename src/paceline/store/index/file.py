@@ -29,7 +29,7 @@ MAKING_SECONDS = 3600.0  # how long to wait for somebody who makes the index ane
 POLL_SECONDS = 0.02
 FIRST_CHECKSUM = 2**16  # larger ones are no versions, but checksums: what was written here before there were versions
 NEW = f"{INDEX_FILE}.new-"  # begins the names of those that are being made
-BESIDE = ("-journal", "-wal", "-shm")  # files of SQLite that belong to one index and would spoil another
+COMPANIONS = ("-journal", "-wal", "-shm")  # files of SQLite that belong to one index and would spoil another
 OBJECTS = """
 SELECT group_concat(type || ' ' || name || ': ' || COALESCE(sql, ''), ';')
 FROM (SELECT * FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name)
@@ -66,7 +66,7 @@ class IndexFile:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """In one transaction, which is undone unless it is committed; the file stays in its place meanwhile."""
         with (
-            _held(self._beside("lock"), fcntl.LOCK_SH, self.busy_seconds * COMMIT_TRIES),
+            _held(self._next_to("lock"), fcntl.LOCK_SH, self.busy_seconds * COMMIT_TRIES),
             _connected(str(self.path), self.busy_seconds) as index,
         ):
             index.execute("BEGIN IMMEDIATE")
@@ -74,7 +74,7 @@ class IndexFile:
 
     def make(self, fill: Fill, *, if_needed: bool) -> None:
         """A new index in the place of the old one, which is used by others until then and misses nothing of theirs."""
-        with _held(self._beside("making"), fcntl.LOCK_EX, MAKING_SECONDS):
+        with _held(self._next_to("making"), fcntl.LOCK_EX, MAKING_SECONDS):
             for left in self.path.parent.glob(f"{NEW}*"):  # by somebody who was killed: nobody else is making one
                 with contextlib.suppress(OSError):  # a folder is not ours
                     left.unlink()
@@ -100,11 +100,14 @@ class IndexFile:
             _filled(index, fill)
             _filled(index, fill)  # what others have stored meanwhile
             _write_through(made)  # here, where nobody waits
-            with _held(self._beside("lock"), fcntl.LOCK_EX, self.busy_seconds * COMMIT_TRIES), self._without_writers():
+            with (
+                _held(self._next_to("lock"), fcntl.LOCK_EX, self.busy_seconds * COMMIT_TRIES),
+                self._without_writers(),
+            ):
                 _filled(index, fill)
                 index.close()
                 _write_through(made)
-                for name in BESIDE:
+                for name in COMPANIONS:
                     self.path.with_name(f"{INDEX_FILE}{name}").unlink(missing_ok=True)
                 made.replace(self.path)
 
@@ -122,7 +125,7 @@ class IndexFile:
                     # it is damaged, so that nobody can write into it
             yield
 
-    def _beside(self, name: str) -> Path:
+    def _next_to(self, name: str) -> Path:
         return self.path.with_name(f"{INDEX_FILE}.{name}")
 
 

@@ -78,7 +78,9 @@ def document_of(benchmark: Benchmark) -> Document:
 
 def _claims(benchmark: Benchmark) -> list[ProseRatio]:
     return [
-        ProseRatio(_said(benchmark, each), QUANTITIES[each.metric], each.better, each.worse, factor, each.device_count)
+        ProseRatio(
+            _place_of(benchmark, each), QUANTITIES[each.metric], each.better, each.worse, factor, each.device_count
+        )
         for each in benchmark.claims
         if (factor := number(each.printed))
     ]
@@ -87,10 +89,10 @@ def _claims(benchmark: Benchmark) -> list[ProseRatio]:
 def _order(benchmark: Benchmark, claim: PublishedClaim) -> ProseOrder:
     rows = {each.row: _where(each) for each in benchmark.records if claim.table in ("", each.table)}
     places = tuple(RankedPlace(name, row=rows[name]) for name in claim.order)
-    return ProseOrder(_said(benchmark, claim), (QUANTITIES[claim.metric],), places)
+    return ProseOrder(_place_of(benchmark, claim), (QUANTITIES[claim.metric],), places)
 
 
-def _said(benchmark: Benchmark, claim: PublishedClaim) -> str:
+def _place_of(benchmark: Benchmark, claim: PublishedClaim) -> str:
     return f'{benchmark.name}, "{claim.text}"'
 
 

@@ -14,7 +14,7 @@ from paceline.catalog.workloads.definition import Workload
 from paceline.plan.devices import DeviceSet, check_present, wanted_devices
 from paceline.plan.matrix import PRECISIONS, WRAPPED, check_split
 from paceline.plan.planning import lacking, too_many_devices, unable
-from paceline.plan.shares import EQUAL, MEASURED, check_shares, fitting, proportions, told_shares
+from paceline.plan.shares import EQUAL, MEASURED, check_shares, fitting, given_shares, proportions
 from paceline.store.records.verdict import setting
 from paceline.system.errors import UserError, unknown
 from paceline.system.machine.machine import Machine
@@ -45,14 +45,14 @@ class VerificationCase:
         )
         if self.shares == EQUAL:
             check_split(size, self.devices)
-            return told_shares(EQUAL, size, self.devices)
+            return given_shares(EQUAL, size, self.devices)
         whole = sum(int(part) for part in self.shares.split(":"))
         fitting = math.ceil(size / whole) * whole
         if self.batch_size and fitting != size:
             raise UserError(f"A batch of {size} cannot be divided {self.shares}; use a multiple of {whole}: {fitting}.")
         if not self.batch_size and fitting > MOST_IMAGES:
             raise UserError(f"Shares {self.shares} need {fitting} images; say --batch-size {fitting} if that is meant.")
-        return told_shares(self.shares, fitting, self.devices)
+        return given_shares(self.shares, fitting, self.devices)
 
     def reason_to_skip(self, framework: Framework) -> str | None:
         """What the framework has not got, by its own framework.toml."""

@@ -74,15 +74,15 @@ class RecordedRun:
     def job(self) -> Job:
         """What its worker was told; made anew from its cell where the record is too old to tell all of it."""
         try:
-            told = json.loads(read_plain(self.folder / JOB_FILE))
-            check_version(JOB, told.get("format", 1), f"The job of run {self.record.id}")
-            return Job.from_json(told)
+            recorded_job = json.loads(read_plain(self.folder / JOB_FILE))
+            check_version(JOB, recorded_job.get("format", 1), f"The job of run {self.record.id}")
+            return Job.from_json(recorded_job)
         except FileNotFoundError:
             raise UserError(f"Run {self.record.id} has no {JOB_FILE}, so it cannot be replayed.") from None
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-            return self.made_anew(TRAINING_SECONDS)
+            return self.remade_job(TRAINING_SECONDS)
 
-    def made_anew(self, timeout: float, shares: tuple[int, ...] = ()) -> Job:
+    def remade_job(self, timeout: float, shares: tuple[int, ...] = ()) -> Job:
         """What a worker would be told today."""
         try:
             return make_job(Run(self.record.cell, self.record.repeat, self.record.key, timeout), shares)
@@ -150,7 +150,7 @@ def _check_job_from_elsewhere(original: RecordedRun, timeout: float) -> None:
     record, job = original.record, original.job
     possible = len(job.shares) == len(job.devices) and all(share > 0 for share in job.shares)
     measured = job.shares if record.cell.shares == MEASURED and possible else ()
-    given, usual = _told(job), _told(original.made_anew(timeout, measured))
+    given, usual = _job_settings(job), _job_settings(original.remade_job(timeout, measured))
     differing = sorted(name for name in usual if given[name] != usual[name])
     if differing:
         raise UserError(
@@ -159,7 +159,7 @@ def _check_job_from_elsewhere(original: RecordedRun, timeout: float) -> None:
         )
 
 
-def _told(job: Job) -> dict[str, Any]:
+def _job_settings(job: Job) -> dict[str, Any]:
     """A job as its file has it, where tuples are lists; without what each machine has of its own."""
     found: dict[str, Any] = json.loads(json.dumps(job.to_json()))
     return {name: value for name, value in found.items() if name not in OF_A_MACHINE}

@@ -89,7 +89,7 @@ def set_side_by_side(store: Store, old_ids: Sequence[str], new_ids: Sequence[str
     before_and_after = [[setup_of(record, folder)] for record, folder in zip(records, folders, strict=True)]
     changed = tuple(differences([RunPair("", *before_and_after)]))
     before, after = map(losses, folders)
-    equal, said = compare_losses(before, after, rounding(records[0], changed))
+    equal, loss_text = compare_losses(before, after, rounding(records[0], changed))
     return Replay(
         cell=cell_name(records[0].cell),
         old_runs=tuple(old_ids),
@@ -97,7 +97,7 @@ def set_side_by_side(store: Store, old_ids: Sequence[str], new_ids: Sequence[str
         old_failures=tuple(_failures(old)),
         new_failures=tuple(_failures(new)),
         lines=tuple(_lines(records[0], old, new)),
-        losses=said,
+        losses=loss_text,
         losses_equal=equal,
         differences=changed,
     )
@@ -146,7 +146,7 @@ def losses(folder: Path) -> Losses:
     for rank, file in event_files(folder).items():
         blocks = [event for event in file.events if isinstance(event, Block) and event.phase == "train"]
         ranks[rank] = [loss for block in blocks for loss in block.losses]
-    return {rank: told for rank, told in ranks.items() if told}
+    return {rank: losses_of_rank for rank, losses_of_rank in ranks.items() if losses_of_rank}
 
 
 def compare_losses(old: Losses, new: Losses, may_differ: str) -> tuple[bool | None, str]:

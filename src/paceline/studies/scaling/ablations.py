@@ -1,4 +1,4 @@
-"""The twins of a cell: the same training with one thing after the other taken away, down to one device alone."""
+"""The ablations of a cell: the same training with one thing after the other taken away, down to one device alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paceline.analysis.rows.scaling import kinds_of
 from paceline.catalog.frameworks import find
 from paceline.plan.cell import Cell
 from paceline.plan.pilots import on_one_device
-from paceline.plan.shares import told_shares
+from paceline.plan.shares import given_shares
 
 NO_INPUT = "fake:device"  # one batch that lies on the devices
 NO_EXCHANGE = "independent"
@@ -19,7 +19,7 @@ NO_EXCHANGE = "independent"
 
 @dataclass(frozen=True)
 class Ablations:
-    """Where there is nothing to take away, a twin is the cell before it."""
+    """Where there is nothing to take away, an ablation is the cell before it."""
 
     whole: Cell
     without_input: Cell
@@ -40,12 +40,12 @@ class Ablations:
         return list(dict.fromkeys(self.named().values()))
 
 
-def make_twins(cell: Cell, cards: Sequence[str] = ()) -> Ablations:
+def make_ablations(cell: Cell, cards: Sequence[str] = ()) -> Ablations:
     """For a cell of several devices whose shares are known, as are the cards if these are GPUs."""
     without_input = replace(cell, data=NO_INPUT, input="", evaluate="never")
     can_part = NO_EXCHANGE in find(cell.framework).framework.updates
     count = cell.device_set.count
-    shares = told_shares(cell.shares, cell.batch_size, cell.device_set)
+    shares = given_shares(cell.shares, cell.batch_size, cell.device_set)
     slow = cell.slow or (1.0,) * count
     kinds = kinds_of(count, cards)
     whole_batch = cell.batch_size // (count if cell.scaling == "weak" else 1)

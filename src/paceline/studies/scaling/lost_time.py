@@ -1,4 +1,4 @@
-"""From the seconds per step of a cell's twins to the parts of the time that it loses; arithmetic, nothing else."""
+"""From the seconds per step of a cell's ablations to the parts of the time that it loses; arithmetic, nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXCHANGE_AND_CONTENTION = f"{EXCHANGE} and {CONTENTION}"
 
 
 class RoundTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds per step of each twin in one round."""
+    """Seconds per step of each ablation in one round."""
 
     whole: float
     without_input: float

@@ -107,8 +107,8 @@ def _make_id(file: Path) -> None:
 
 def _checked(name: str) -> str:
     if not NAME.fullmatch(name):
-        told = f"{name[:LONGEST_NAME]!a} is no name for a machine"
-        raise UserError(f"{told}; take up to {LONGEST_NAME} letters, digits and . _ + - such as node-1.")
+        problem = f"{name[:LONGEST_NAME]!a} is no name for a machine"
+        raise UserError(f"{problem}; take up to {LONGEST_NAME} letters, digits and . _ + - such as node-1.")
     return name
 
 

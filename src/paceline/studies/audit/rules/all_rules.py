@@ -35,7 +35,7 @@ from paceline.studies.audit.rules import (
     prose,
     trends,
 )
-from paceline.studies.audit.rules.checks import Figure, Rule, TableCheck, of_rows, of_tables
+from paceline.studies.audit.rules.checks import FigureKey, Rule, TableCheck, of_rows, of_tables
 
 RULES = (
     Rule("epoch time", "time per epoch = training time / epochs", of_rows(equations.epoch_time)),
@@ -126,7 +126,7 @@ def judge(document: Document) -> AuditJudgement:
     return AuditJudgement([_verdict(rule, check) for rule, check in checks], tuple(_unchecked(document, covered)))
 
 
-def _is_idle_note(check: TableCheck, wrong: set[Figure]) -> bool:
+def _is_idle_note(check: TableCheck, wrong: set[FigureKey]) -> bool:
     """A note on what is contradicted anyway, or measured against it."""
     if not check.text or check.counts:
         return False
@@ -139,7 +139,7 @@ def _verdict(rule: Rule, check: TableCheck) -> AuditFinding | None:
     return AuditFinding(where=check.where, rule=rule.name, text=check.text, counts=check.counts)
 
 
-def _unchecked(document: Document, covered: set[Figure]) -> list[UncheckedFigures]:
+def _unchecked(document: Document, covered: set[FigureKey]) -> list[UncheckedFigures]:
     counts: Counter[tuple[str, str, str]] = Counter()
     for table in document.tables:
         for row in table.rows:

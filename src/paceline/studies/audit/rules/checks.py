@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from paceline.studies.audit.printed_rows import Document, PrintedNumber, PrintedRow, PrintedTable
 
-Figure = tuple[str, str]  # where it stands, and its quantity
+FigureKey = tuple[str, str]  # where it stands, and its quantity
 
 
 @dataclass(frozen=True)
 class TableCheck:
     where: str
     text: str | None = None  # None: it is right
-    covers: tuple[Figure, ...] = ()  # those that it would find wrong at twice their size
+    covers: tuple[FigureKey, ...] = ()  # those that it would find wrong at twice their size
     counts: bool = True  # False: if it fails, that is worth a note, but no contradiction
-    against: tuple[Figure, ...] = ()  # it was measured against these: where one is wrong, nothing follows
+    against: tuple[FigureKey, ...] = ()  # it was measured against these: where one is wrong, nothing follows
 
 
 Checks = Iterator[TableCheck]
@@ -30,7 +30,7 @@ class Rule:
     check: Callable[[Document], Checks]
 
 
-def figures(row: PrintedRow, *quantities: str) -> tuple[Figure, ...]:
+def figures(row: PrintedRow, *quantities: str) -> tuple[FigureKey, ...]:
     return tuple((row.where, quantity) for quantity in quantities)
 
 

@@ -32,7 +32,7 @@ UNKNOWN_STRAY = 0.10  # where they are fewer; speed and time may have been taken
 LEAST_STRAY = 0.03  # some epochs leave out an incomplete batch, and a few rows stray more than most
 SAME_COUNT = 0.02  # so near to 60,000 is 60,000
 
-Timed = tuple[PrintedRow, PrintedNumber, PrintedNumber]  # with images/s and seconds of an epoch
+TimedEpoch = tuple[PrintedRow, PrintedNumber, PrintedNumber]  # with images/s and seconds of an epoch
 
 
 def epoch_time(row: PrintedRow) -> Checks:
@@ -46,7 +46,7 @@ def epoch_time(row: PrintedRow) -> Checks:
 
 def images_per_epoch(table: PrintedTable) -> Checks:
     """Images/s times seconds per epoch are the images to train on."""
-    groups: dict[tuple[str, ...], list[Timed]] = {}
+    groups: dict[tuple[str, ...], list[TimedEpoch]] = {}
     for row in table.rows:
         speed, epoch = row.one(IMAGES_PER_SECOND), _epoch(row)
         if speed and speed.value > 0 and epoch:
@@ -59,7 +59,7 @@ def images_per_epoch(table: PrintedTable) -> Checks:
             yield from _same_images(rows)
 
 
-def _images_of(table: PrintedTable, dataset: str, rows: list[Timed]) -> Checks:
+def _images_of(table: PrintedTable, dataset: str, rows: list[TimedEpoch]) -> Checks:
     """Of a known data set; where all rows agree on another number, that is a note."""
     to_train, to_test = DATASETS[dataset]
     name, (count, _) = DATASET_NAMES[dataset], _count(rows)
@@ -79,14 +79,14 @@ def _images_of(table: PrintedTable, dataset: str, rows: list[Timed]) -> Checks:
     yield from _against(right, rows)
 
 
-def _same_images(rows: list[Timed]) -> Checks:
+def _same_images(rows: list[TimedEpoch]) -> Checks:
     """Of an unknown data set the same number in all rows, if it is so in most of them."""
     count, stray = _count(rows)
     if len(rows) >= FEWEST_ROWS and FAR * stray <= UNKNOWN_STRAY:
         yield from _against(count, rows)
 
 
-def _against(count: int, rows: list[Timed]) -> Checks:
+def _against(count: int, rows: list[TimedEpoch]) -> Checks:
     """How far speed and time may stray from each other is what most rows of the table do."""
     known = len(rows) >= FEWEST_ROWS
     stray = FAR * _count(rows)[1]
@@ -100,17 +100,17 @@ def _against(count: int, rows: list[Timed]) -> Checks:
         yield TableCheck(row.where, text, figures(row, IMAGES_PER_SECOND, time))
 
 
-def _products(rows: list[Timed]) -> list[float]:
+def _products(rows: list[TimedEpoch]) -> list[float]:
     return [speed.value * epoch.value for _, speed, epoch in rows]
 
 
-def _count(rows: list[Timed]) -> tuple[int, float]:
+def _count(rows: list[TimedEpoch]) -> tuple[int, float]:
     """Images by most rows, and the spread of its logarithm."""
     middle, stray = spread([math.log(product) for product in _products(rows)])
     return round(math.exp(middle)), stray
 
 
-def _agree(rows: list[Timed]) -> bool:
+def _agree(rows: list[TimedEpoch]) -> bool:
     products = sorted(_products(rows))
     if len(rows) < FEWEST_ROWS:
         return len(rows) > 1 and products[-1] <= products[0] * (1 + UNKNOWN_STRAY / 2)

@@ -10,12 +10,12 @@ FEWEST_RUNS = 3  # of a program, that show a pattern
 ALIKE = 0.05  # spread of processor time for each second of real time
 FAR = 0.15  # from that of the other runs
 
-Timed = tuple[PrintedRow, float, float]  # with processor and real seconds
+TimedProcess = tuple[PrintedRow, float, float]  # with processor and real seconds
 
 
 def processor_time(document: Document) -> Checks:
     """A program that needs as much processor time for each second in all runs but one."""
-    programs: dict[str, list[Timed]] = {}
+    programs: dict[str, list[TimedProcess]] = {}
     for table in document.tables:
         for row in table.rows:
             real, user, system = (row.one(name) for name in (SECONDS, USER_SECONDS, SYSTEM_SECONDS))
@@ -29,7 +29,7 @@ def processor_time(document: Document) -> Checks:
         yield from _pattern(runs)
 
 
-def _pattern(runs: list[Timed]) -> Checks:
+def _pattern(runs: list[TimedProcess]) -> Checks:
     middle, stray = spread([used / real for _, used, real in runs])
     if len(runs) < FEWEST_RUNS or middle <= 0 or stray > ALIKE * middle:
         return

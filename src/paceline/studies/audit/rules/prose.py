@@ -16,7 +16,7 @@ from paceline.studies.audit.printed_rows import (
     ProseRatio,
     RankedPlace,
 )
-from paceline.studies.audit.rules.checks import Checks, Figure, TableCheck, figures
+from paceline.studies.audit.rules.checks import Checks, FigureKey, TableCheck, figures
 
 MORE_IS_BETTER = (IMAGES_PER_SECOND,)
 
@@ -40,7 +40,7 @@ def claims(document: Document) -> Checks:
             yield TableCheck(claim.where, None, covers)
 
 
-def _ratios(document: Document, claim: ProseRatio) -> list[tuple[float, str, tuple[Figure, ...]]]:
+def _ratios(document: Document, claim: ProseRatio) -> list[tuple[float, str, tuple[FigureKey, ...]]]:
     """For each set of devices; less time or memory is better."""
     better, worse = _by_devices(document, claim, claim.better), _by_devices(document, claim, claim.worse)
     found = []

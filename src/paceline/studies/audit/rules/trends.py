@@ -21,7 +21,7 @@ from paceline.studies.audit.printed_rows import (
     PrintedRow,
     PrintedTable,
 )
-from paceline.studies.audit.rules.checks import Checks, Figure, TableCheck, figures
+from paceline.studies.audit.rules.checks import Checks, FigureKey, TableCheck, figures
 from paceline.studies.audit.rules.robust_statistics import spread, two_way
 
 # True speeds may be somewhat above linear: a smaller part of the data fits a cache, or one device alone has to swap.
@@ -50,14 +50,14 @@ class TrendPoint:
     def text(self) -> str:
         return f"{self.rows[0][1].text} on {self.count}"
 
-    def figures(self, quantity: str) -> tuple[Figure, ...]:
+    def figures(self, quantity: str) -> tuple[FigureKey, ...]:
         return tuple((row.where, quantity) for row, _ in self.rows)
 
 
-Column = list[TrendPoint]
+TrendColumn = list[TrendPoint]
 
 
-def columns(table: PrintedTable, quantity: str) -> Iterator[tuple[str, Column]]:
+def columns(table: PrintedTable, quantity: str) -> Iterator[tuple[str, TrendColumn]]:
     """Rows of one setting by their number of devices."""
     found: dict[tuple[str, ...], dict[int, list[tuple[PrintedRow, PrintedNumber]]]] = {}
     for row in table.rows:
@@ -86,7 +86,7 @@ def linear(table: PrintedTable) -> Checks:
                 yield from _step(column, i, quantity, sign)
 
 
-def _step(column: Column, i: int, quantity: str, sign: int) -> Checks:
+def _step(column: TrendColumn, i: int, quantity: str, sign: int) -> Checks:
     few, many = column[i : i + 2]
     gain = _gain(few, many, sign)
     at_twice = many if sign > 0 else few  # the one whose double would make the step too large
@@ -108,7 +108,7 @@ def _gain(few: TrendPoint, many: TrendPoint, sign: int) -> float:
     return faster * few.count / many.count
 
 
-def _wrong_one(column: Column, i: int, sign: int) -> TrendPoint:
+def _wrong_one(column: TrendColumn, i: int, sign: int) -> TrendPoint:
     """Of two figures, the one without which the rest is nearer to linear."""
     without_few = _gain(column[i - 1], column[i + 1], sign) if i else 1.0
     without_many = _gain(column[i], column[i + 2], sign) if i + 2 < len(column) else 1.0
@@ -131,7 +131,7 @@ def neighbours(table: PrintedTable) -> Checks:
             yield from _pattern(points, quantity, sign)
 
 
-def _pattern(points: dict[tuple[str, int], tuple[Column, int]], quantity: str, sign: int) -> Checks:
+def _pattern(points: dict[tuple[str, int], tuple[TrendColumn, int]], quantity: str, sign: int) -> Checks:
     left = two_way({key: math.log(column[i].value) for key, (column, i) in points.items()})
     _, stray = spread(list(left.values()))
     if stray > LIKE_NEIGHBOURS:
@@ -149,7 +149,7 @@ def _pattern(points: dict[tuple[str, int], tuple[Column, int]], quantity: str, s
             yield TableCheck(row.where, wrong, figures(row, quantity), counts=counts)
 
 
-def _speaks_against(column: Column, i: int, sign: int, *, slow: bool) -> bool:
+def _speaks_against(column: TrendColumn, i: int, sign: int, *, slow: bool) -> bool:
     """A fast one is above linear from the one before; after a slow one, the next is."""
     if slow:
         return i + 1 < len(column) and _gain(column[i], column[i + 1], sign) > ABOVE_LINEAR

@@ -46,7 +46,7 @@ AGREES = 0.02  # part by which an epoch count from the prose may miss a row that
 MOST_COLUMNS = 20_000  # of a table, which then takes seconds
 MANY = 3  # rows, after which a column of nothing but different decimals is a result, not a setting
 
-Grid = Sequence[tuple[int, list[str]]]  # cells with their line, headings first
+TextGrid = Sequence[tuple[int, list[str]]]  # cells with their line, headings first
 
 
 @dataclass
@@ -70,7 +70,7 @@ class ColumnRoles:
     settings: list[int] = field(default_factory=list)  # those of them that were probably chosen
 
 
-def table_of(title: str, heading: str, grid: Grid, said: ProseContext) -> PrintedTable:
+def table_of(title: str, heading: str, grid: TextGrid, context: ProseContext) -> PrintedTable:
     """Rows of quantities from a table that has them as columns, as rows, or as its subject."""
     if not grid:
         return PrintedTable(title, ())
@@ -87,20 +87,20 @@ def table_of(title: str, heading: str, grid: Grid, said: ProseContext) -> Printe
         rows = _rows(title, grid)
         memory_heading = next((cell for cell in grid[0][1] if quantity_of(cell) == MEMORY), "")
     named = " ".join(text for row in rows[:1000] for text in row.about)
-    if said.machine:
-        rows = [replace(row, machine=machine_in(" ".join(row.about)) or said.machine) for row in rows]
+    if context.machine:
+        rows = [replace(row, machine=machine_in(" ".join(row.about)) or context.machine) for row in rows]
     return PrintedTable(
-        title, tuple(_with_epochs(rows, said.epochs)), dataset_in(named) or said.dataset, memory_heading
+        title, tuple(_with_epochs(rows, context.epochs)), dataset_in(named) or context.dataset, memory_heading
     )
 
 
-def _transposed(grid: Grid) -> Grid:
+def _transposed(grid: TextGrid) -> TextGrid:
     width = len(grid[0][1])
     columns = [[cells[i] if i < len(cells) else "" for _, cells in grid] for i in range(width)]
     return [(grid[0][0], column) for column in columns]
 
 
-def _matrix(title: str, quantity: str, grid: Grid) -> list[PrintedRow]:
+def _matrix(title: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
     """A row for each cell, since the table is about one quantity of two things: framework and devices, say."""
     (_, headings), *body = grid
     labels = headings[1:]
@@ -122,7 +122,7 @@ def _matrix(title: str, quantity: str, grid: Grid) -> list[PrintedRow]:
     ]
 
 
-def _by_devices(title: str, quantity: str, grid: Grid) -> list[PrintedRow]:
+def _by_devices(title: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
     """Likewise, where the number of devices is a column; 228/228/219 under a(X/Y/Z) are three figures."""
     (_, headings), *body = grid
     at = next(i for i, heading in enumerate(headings) if quantity_of(heading) == DEVICES)
@@ -153,7 +153,7 @@ def _named_parts(names: list[str], cell: str) -> list[tuple[str, str]]:
     return list(zip(names, texts, strict=True)) if len(names) == len(texts) else []
 
 
-def _rows(title: str, grid: Grid) -> list[PrintedRow]:
+def _rows(title: str, grid: TextGrid) -> list[PrintedRow]:
     (_, headings), *body = grid
     plan = _plan(headings, [cells for _, cells in body])
     rows = []

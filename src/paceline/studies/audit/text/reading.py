@@ -16,7 +16,7 @@ from paceline.studies.audit.text.sentences import claim_in, order_in
 from paceline.system.errors import UserError
 
 BAR_RULE = re.compile(r"[|:\- \t]+")  # between the headings of a table and its rows
-EPOCHS_SAID = re.compile(r"\bepochs?\W{0,6}(\d{1,9})\b(?!\.\d)|(?<![.\d])(\d{1,9})\s{1,9}epochs?\b", re.IGNORECASE)
+EPOCHS_IN_PROSE = re.compile(r"\bepochs?\W{0,6}(\d{1,9})\b(?!\.\d)|(?<![.\d])(\d{1,9})\s{1,9}epochs?\b", re.IGNORECASE)
 LONGEST_CAPTION = 80
 LARGEST = 50_000_000  # bytes
 
@@ -54,7 +54,7 @@ class MarkdownReader:
 
     headings: dict[int, str] = field(default_factory=dict)
     caption: str = ""
-    said: ProseContext = field(default_factory=ProseContext)
+    context: ProseContext = field(default_factory=ProseContext)
     several: bool = False  # machines, anywhere in the text
     machine_level: int = 0  # of the heading under which the machine was named
     tables: list[PrintedTable] = field(default_factory=list)
@@ -76,15 +76,15 @@ class MarkdownReader:
         self.headings[level] = text.strip(" :#")
         self.caption = ""
         if level < self.machine_level:  # a section that is over
-            self.said.machine = None
+            self.context.machine = None
 
     def prose(self, line: str, line_number: int) -> None:
         plain = line.strip()
         if len(plain) <= LONGEST_CAPTION and (title := re.fullmatch(r"\*\*([^*]+)\*\*:?|([^*:|#]+):", plain)):
             self.caption = (title[1] or title[2]).partition(":")[0]
-        if found := EPOCHS_SAID.search(line):
-            self.said.epochs = int(found[1] or found[2])
-        self.said.dataset = dataset_in(line) or self.said.dataset
+        if found := EPOCHS_IN_PROSE.search(line):
+            self.context.epochs = int(found[1] or found[2])
+        self.context.dataset = dataset_in(line) or self.context.dataset
         self._machine(line)
         where = f'"{line.strip(" *-")}" (line {line_number})'
         if order := order_in(line, where):
@@ -94,13 +94,13 @@ class MarkdownReader:
 
     def _machine(self, line: str) -> None:
         if named := machine_in(line):
-            larger = self.said.machine and self.said.machine.devices > named.devices
-            self.said.machine = self.said.machine if larger else named
+            larger = self.context.machine and self.context.machine.devices > named.devices
+            self.context.machine = self.context.machine if larger else named
             self.machine_level = max(self.headings, default=0)
 
-    def said_of_a_table(self) -> ProseContext:
-        machine = None if self.several else self.said.machine
-        return ProseContext(self.said.epochs, self.said.dataset, machine)
+    def context_of_table(self) -> ProseContext:
+        machine = None if self.several else self.context.machine
+        return ProseContext(self.context.epochs, self.context.dataset, machine)
 
 
 def read_markdown(name: str, text: str) -> Document:
@@ -149,7 +149,7 @@ def _grid(reader: MarkdownReader, lines: list[str], start: int) -> int:
     while end < len(lines) and "|" in lines[end]:
         end += 1
     rows = [(i + 1, _cells(lines[i])) for i in range(start, end) if not _is_rule(lines[i])]
-    reader.tables.append(table_of(reader.title, reader.last_heading, rows, reader.said_of_a_table()))
+    reader.tables.append(table_of(reader.title, reader.last_heading, rows, reader.context_of_table()))
     return end
 
 
