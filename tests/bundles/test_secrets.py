@@ -14,7 +14,7 @@ from paceline.bundles.exporting import export_bundle
 from paceline.bundles.importing import import_bundle
 from paceline.bundles.selection import BundleRequest
 from paceline.plan.external.command import ExternalCommand, OutputMetric
-from paceline.report.page.report_file import write_report
+from paceline.report.page.report_page import write_report
 from paceline.report.tables.render import text
 from paceline.store.index.command_usage import CommandUsage
 from paceline.store.store import Store

@@ -17,7 +17,7 @@ from paceline.analysis.rows.table_rows import table_rows
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.page import report_page
 from paceline.report.page.badges import marks_of
-from paceline.report.page.report_file import write_report
+from paceline.report.page.report_page import write_report
 from paceline.report.page.run_details import of_runs
 from paceline.report.page.tables import PlacePart, arranged, further_tables
 from paceline.report.server.unfinished_runs import read_record

@@ -13,7 +13,7 @@ from paceline.bundles.messages import written
 from paceline.bundles.selection import BundleRequest
 from paceline.catalog.frameworks import all_frameworks
 from paceline.environments.worker_variables import INHERITED, worker_environment
-from paceline.report.page.report_file import write_report
+from paceline.report.page.report_page import write_report
 from paceline.report.server.run_page import one_run
 from paceline.run.external.session import _kept
 from paceline.store.index.setups import setup_of

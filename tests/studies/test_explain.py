@@ -140,7 +140,7 @@ def test_speed_up_of_unlike_cards_names_them() -> None:
     ablations = tuple(
         AblationTimes(name=name, seconds_per_step=(1.0,), runs=()) for name in ("whole", "one cuda:0", "one cuda:1")
     )
-    shown = explanation.markdown(msgspec.structs.replace(EXPLAINED, twins=twins, slow=(), shares=(64, 64)))
+    shown = explanation.markdown(msgspec.structs.replace(EXPLAINED, twins=ablations, slow=(), shares=(64, 64)))
     assert "* speed-up over the mean of one cuda:0 and one cuda:1 without input: " in shown
     assert "| how the fastest device differs from the mean of all |" in shown
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from paceline.run.lost_devices import with_troubles
+from paceline.run.diagnosis import with_troubles
 from paceline.store.records.outcome import Outcome
 from paceline.store.resources import gpu_memory, gpu_utilisation
 from paceline.store.store import Store

@@ -18,7 +18,7 @@ from paceline.analysis.comparison.compare import compare
 from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts.kinds import KINDS
-from paceline.report.page.report_file import write_report
+from paceline.report.page.report_page import write_report
 from paceline.report.studies import audits, comparison, replays, verdicts
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render import FORMATS

@@ -71,6 +71,6 @@ def get_data(name: str, *, given: FromFlag = None) -> None:
 @data.command(name="list")
 def list_data() -> None:
     """List the data sets of this machine."""
-    from paceline.catalog.datasets import listing
+    from paceline.report import catalog_tables
 
-    listing.show()
+    catalog_tables.show_datasets()

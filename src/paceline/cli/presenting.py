@@ -55,7 +55,7 @@ def report(
     output
         The file to write.
     """
-    from paceline.report.page.report_file import write_report
+    from paceline.report.page.report_page import write_report
 
     print(write_report(store or default_store(), filters.cells(), filters.target, output))
 

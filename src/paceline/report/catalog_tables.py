@@ -6,6 +6,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from paceline.catalog.datasets import KNOWN, PreparedDataset
+from paceline.catalog.datasets import find as find_dataset
 from paceline.catalog.frameworks import Framework, all_frameworks
 from paceline.catalog.networks import NETWORKS
 from paceline.catalog.networks.cost import NetworkCost
@@ -98,3 +100,18 @@ def show(what: str, name: str) -> None:
         published_rows(name)
     else:
         LISTS[what]()
+
+
+def show_datasets() -> None:
+    """A row for each data set of this machine, and for the others the command that gets them."""
+    found = {name: find_dataset(name) for name in KNOWN}
+    if there := [dataset for dataset in found.values() if dataset]:
+        _print(["data set", "images", "MiB", "source", "path"], [_dataset_row(dataset) for dataset in there])
+    for name, dataset in found.items():
+        if dataset is None:
+            print(f"{name}: not there; `paceline data get {name}` fetches it")
+
+
+def _dataset_row(dataset: PreparedDataset) -> list[str]:
+    images = " + ".join(f"{count:,} {split}" for split, count in dataset.counts.items())
+    return [dataset.name, images, f"{dataset.size_bytes / 2**20:.0f}", dataset.source, str(dataset.folder)]

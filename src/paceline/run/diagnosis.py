@@ -14,6 +14,7 @@ from paceline.run.worker import WorkerEnding
 from paceline.store.records.events import EventFile, Failed, Finished
 from paceline.store.records.outcome import Outcome
 from paceline.system.files.regular_files import NoPlainFileError, open_plain
+from paceline.system.machine.gpus import WatchedGpus
 from paceline.system.processes import still_there
 from paceline.system.text.safe_text import one_line
 
@@ -142,3 +143,16 @@ def _how_it_went(ending: WorkerEnding) -> str:
 
 def signal_name(number: int) -> str:
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+
+
+def with_troubles(outcome: Outcome, cards: WatchedGpus) -> Outcome:
+    """A lost card explains a run that failed; any other trouble, or one that it survived, is a remark."""
+    if outcome.status == "failed":
+        cards.look()  # it may have been lost after the last look
+    causes = {index: f"the driver could not tell of cuda:{index}: {why}" for index, why in cards.troubles.items()}
+    lost = sorted(cards.lost)
+    if outcome.status == "ok" or not lost:
+        return replace(outcome, remarks=(*outcome.remarks, *causes.values()))
+    others = tuple(why for index, why in causes.items() if index != lost[0])
+    message = f"{causes[lost[0]]}; {outcome.kind}: {outcome.message}"
+    return replace(outcome, kind="lost device", message=message, remarks=(*outcome.remarks, *others))

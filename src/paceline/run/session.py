@@ -25,10 +25,9 @@ from paceline.plan.pilots import ROUNDS, pilots
 from paceline.plan.planning import Run, make_job
 from paceline.plan.run_keys import run_key
 from paceline.plan.shares import divide
-from paceline.run import internal_errors
+from paceline.run import diagnosis, internal_errors
 from paceline.run.diagnosis import judge, with_processes
 from paceline.run.launchers import LaunchCommand, commands, held_port
-from paceline.run.lost_devices import with_troubles
 from paceline.run.older_keys import older_run_key
 from paceline.run.worker import LOG_FILE, Worker
 from paceline.store.records.events import AnyEvent
@@ -113,7 +112,7 @@ def train(run: Run, starts: list[LaunchCommand], folder: Path, tools: RunTools) 
     seconds = time.monotonic() - began
     memory_ran_out = oom_kills.killed_since(kills)
     outcome = judge(worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=memory_ran_out)
-    return with_troubles(with_processes(outcome, worker.left), worker.cards)
+    return diagnosis.with_troubles(with_processes(outcome, worker.left), worker.cards)
 
 
 def measured_shares(run: Run, tools: RunTools) -> tuple[int, ...] | Outcome:

@@ -12,7 +12,7 @@ from paceline.analysis.rows.chance_accuracy import floor_of
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate, estimate
-from paceline.report.page.words import shown
+from paceline.report.escaping import page_text
 from paceline.report.tables.columns import accuracy, interval
 from paceline.report.tables.sentences import as_difference, as_factor
 from paceline.report.tables.small_forms import only_runs, small_form_note
@@ -63,7 +63,7 @@ def answers(rows: Sequence[Row], times: Times, target: float | None) -> list[Ans
     ]
     if len(machines) == 1:
         return answered[0][1]
-    return [replace(each, question=f"{each.question}: {shown(name)}") for name, all_ in answered for each in all_]
+    return [replace(each, question=f"{each.question}: {page_text(name)}") for name, all_ in answered for each in all_]
 
 
 def silence(rows: Sequence[Row]) -> str:
@@ -94,7 +94,7 @@ def _near_chance(rows: Sequence[Row]) -> Iterator[Answer]:
     if accurate:
         row = min(accurate, key=lambda row: min(row.test_accuracy_of_runs))
         ended = f"a run of {_names(rows)(row)} on {where(row)} ended at {min(row.test_accuracy_of_runs):.3f}"
-        why = shown(f"{ended}, and guessing gets {row.chance:g}")
+        why = page_text(f"{ended}, and guessing gets {row.chance:g}")
         yield Answer("Quickest to a test accuracy", row, "not trained long enough", "", UNKNOWN, why)
 
 
@@ -110,7 +110,14 @@ def _answer(question: TableQuestion, rows: Sequence[Row]) -> Iterator[Answer]:
     value = question.say(estimate(values(best), quantity.yardstick.scale, best.confidence) or Estimate(0.0))
     value_text = f"{name(best)} on {where(best)}: {value}" if rivals else value
     who = _one_of([(name(row), where(row)) for row in (best, *rivals)])
-    yield Answer(question.text, best, shown(who), shown(value_text), sure, shown(why))
+    yield Answer(
+        question.text,
+        best,
+        page_text(who),
+        page_text(value_text),
+        sure,
+        page_text(why),
+    )
 
 
 def _against(quantity: Quantity, ranked: Sequence[Row], name: Callable[[Row], str]) -> list[tuple[Row, ComparedWith]]:

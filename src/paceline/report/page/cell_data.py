@@ -8,9 +8,9 @@ import msgspec
 
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
+from paceline.report.escaping import page_text
 from paceline.report.page.badges import MARKS, marks_of
 from paceline.report.page.run_details import RunDetail, SetupDetail, of_runs
-from paceline.report.page.words import shown
 from paceline.report.tables.rerun_command import once_more
 from paceline.store.store import Store
 
@@ -43,7 +43,7 @@ def island_of(groups: Sequence[tuple[str, Sequence[Row]]], store: Store, run_pag
     places = {run.id: place for place, run in enumerate(known.runs)}
     cells = [_cell(row, table, places) for table, (_, rows) in enumerate(groups) for row in rows]
     return PageData(
-        titles=[shown(title) for title, _ in groups],
+        titles=[page_text(title) for title, _ in groups],
         cells=cells,
         signs={mark.word: mark.sign for mark in MARKS.values()},
         runs=known.runs,
@@ -55,11 +55,11 @@ def island_of(groups: Sequence[tuple[str, Sequence[Row]]], store: Store, run_pag
 
 def _cell(row: Row, table: int, places: dict[str, int]) -> CellDetail:
     return CellDetail(
-        framework=shown(row.framework),
-        devices=shown(where(row)),
+        framework=page_text(row.framework),
+        devices=page_text(where(row)),
         table=table,
         marks=tuple(mark.word for mark in marks_of(row)),
-        again=shown(once_more(row)),
-        reason=shown(row.reason or ""),
+        again=page_text(once_more(row)),
+        reason=page_text(row.reason or ""),
         runs=tuple(places[run] for run in row.runs if run in places),
     )

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 from paceline.analysis.findings import findings
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.statuses import counted
-from paceline.report.charts import KINDS, PENCIL, Figure, figures, load_series
+from paceline.analysis.rows.table_rows import chosen_rows
+from paceline.report.charts import KINDS, PENCIL, Figure, figures, load_series, start_drawing
+from paceline.report.escaping import page_text
 from paceline.report.page.answers import Answer, answers, silence
 from paceline.report.page.badges import MARKS, Badge
 from paceline.report.page.cell_data import PageData, island_of
 from paceline.report.page.tables import ArrangedTable, NumberOfCell, PageTable, arranged, further_tables, speed_table
 from paceline.report.page.templating import environment, island
-from paceline.report.page.words import shown
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import tables
 from paceline.report.tables.command_tables import command_remarks
@@ -29,6 +32,8 @@ from paceline.report.tables.render import footnotes
 from paceline.report.tables.small_forms import only_runs
 from paceline.store.series import Series
 from paceline.store.store import Store
+from paceline.system.files.atomic_files import check_place, write_bytes
+from paceline.system.text.secret_names import doubtful_names, warning
 
 MOST_CHARTED = 8  # tables: drawing is what takes longest, and a page must stay quick to make and to open
 MOST_ARRANGED = 300  # cells of a workload; a suite's own layout is not made for more
@@ -128,7 +133,7 @@ def report_context(
     return Report(
         heading=_heading(list(sections)),
         facts=_facts(details),
-        machines=sorted({shown(row.machine_description) for row in rows if row.machine_description}),
+        machines=sorted({page_text(row.machine_description) for row in rows if row.machine_description}),
         sections=made,
         footnotes=footnotes(list(rows)),
         marks=[mark for mark in MARKS.values() if mark.word in used],
@@ -140,7 +145,7 @@ def report_context(
 def render_report(report: Report, *, made_by: str = "paceline report", template: str = "report.html.j2") -> str:
     made = f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, Paceline {version('paceline')}"
     page = environment().get_template(template)
-    return page.render(report=report, details=island(report.details), made=made, made_by=shown(made_by))
+    return page.render(report=report, details=island(report.details), made=made, made_by=page_text(made_by))
 
 
 def layouts_of(store: Store, suite: str | None = None) -> dict[str, str]:
@@ -163,8 +168,8 @@ class _PageMaker:
         fits = wanted and len(rows) <= MOST_ARRANGED
         return Section(
             id=f"workload-{self.number(rows[0])}",
-            name=shown(name),
-            workload=shown(shlex.quote(rows[0].workload)),
+            name=page_text(name),
+            workload=page_text(shlex.quote(rows[0].workload)),
             arranged=[arranged(grid, self.number) for grid in LAYOUTS[layout](rows)] if fits else [],
             unarranged=layout if wanted and not fits else "",
             groups=[self.group(title, group) for title, group in groups],
@@ -184,13 +189,13 @@ class _PageMaker:
         lines = [*remarks(rows), *(command_remarks(rows) if rows[0].command else [])]
         return RowGroup(
             id=f"table-{self.number(rows[0])}",
-            title=shown(title.removeprefix(f"{rows[0].workload}: ").removeprefix(f"{COMMANDS}: ")),
+            title=page_text(title.removeprefix(f"{rows[0].workload}: ").removeprefix(f"{COMMANDS}: ")),
             table=speed_table(rows, self.number),
             further=further_tables(rows, self.number),
             answers=answers(rows, self.series.epochs, self.target),
             silence=silence(rows),
-            findings=[shown(line) for line in sentences.sentences(found)],
-            remarks=[shown(line) for line in lines],
+            findings=[page_text(line) for line in sentences.sentences(found)],
+            remarks=[page_text(line) for line in lines],
             drawing=drawing,
         )
 
@@ -213,7 +218,7 @@ def _by_workload(rows: Sequence[Row]) -> dict[str, list[tuple[str, list[Row]]]]:
 def _heading(workloads: Sequence[str]) -> str:
     if list(workloads) == [COMMANDS]:
         return "What commands cost"
-    named = [shown(name) for name in workloads if name != COMMANDS]
+    named = [page_text(name) for name in workloads if name != COMMANDS]
     listed = ", ".join(named[:2]) + (f" and {len(named) - 2} more workloads" if len(named) > 2 else "")
     return f"Training {listed}"
 
@@ -227,3 +232,22 @@ def _facts(details: PageData) -> list[str]:
     ends = (min(started), max(started)) if started else ()
     days = dict.fromkeys(time.strftime("%Y-%m-%d", time.gmtime(at)) for at in ends)
     return [cells, f"{runs:,} run{'s' * (runs != 1)}", *([f"measured {' to '.join(days)}"] if days else [])]
+
+
+def write_report(folder: Path, filters: Mapping[str, str | None], target: float | None, output: Path) -> str:
+    """Write the page, whole or not at all; what was written, and what to look at before it is sent."""
+    check_place(output, "report.html")
+    start_drawing()
+    store, suite = Store(folder), filters.get("suite")
+    rows = chosen_rows(folder, filters, target, everything=suite is None)
+    report = report_context(rows, store, layouts=layouts_of(store, suite), target=target)
+    page = render_report(report, made_by=shlex.join(["paceline", *sys.argv[1:]])).encode()
+    write_bytes(output, page)
+    summary = f"{output}: {', '.join(report.facts)}; {_size(len(page))}"
+    words = [word for row in rows if row.command for word in shlex.split(row.command.line)]
+    doubtful = list(doubtful_names(words))
+    return f"{summary}\n{warning(doubtful, 'report')}" if doubtful else summary
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.0f} KiB"

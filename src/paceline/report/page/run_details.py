@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from paceline.plan.external.command import CommandCode
-from paceline.report.page.words import shown
+from paceline.report.escaping import page_text
 from paceline.run.worker import LOG_FILE
 from paceline.store.records.outcome import cause_of
 from paceline.store.records.runs import RUN_FILE, RUN_FOLDER, UNREADABLE
@@ -114,8 +114,8 @@ class _SharedValues:
         variables |= {name: "(a free port)" for name in PER_RUN if name in variables}
         made = SetupDetail(
             machine,
-            shown(record.machine.host),
-            shown(record.framework_version),
+            page_text(record.machine.host),
+            page_text(record.framework_version),
             record.python_version,
             record.paceline_version,
             record.worker_code,
@@ -123,7 +123,7 @@ class _SharedValues:
             self.text(map("=".join, sorted(variables.items())), run),
             self.text(map(" ".join, record.commands), run),
             record.data_checksum,
-            shown(str(record.code)) if record.code else "",
+            page_text(str(record.code)) if record.code else "",
         )
         return self.setups.setdefault(made, len(self.setups))
 
@@ -146,12 +146,16 @@ def of_runs(store: Store, ids: Sequence[str]) -> RunDetails:
             seconds=round(row["seconds"], 2),
             setup=shared.setup(folder, row["id"], row["machine_description"]),
             status=row["status"],
-            cause=shown(cause_of(row["kind"], row["phase"], row["message"])) if failed else "",
+            cause=page_text(cause_of(row["kind"], row["phase"], row["message"])) if failed else "",
             blocks=blocks.get(row["id"], {}),
             log=_last_lines(row["log_end"] or "", FAILED_LOG_LINES) if failed else _end_of_log(f"{folder}/{LOG_FILE}"),
         )
         runs.append(detail)
-    return RunDetails(runs, list(shared.setups), ["\n".join(map(shown, text.split("\n"))) for text in shared.texts])
+    return RunDetails(
+        runs,
+        list(shared.setups),
+        ["\n".join(map(page_text, text.split("\n"))) for text in shared.texts],
+    )
 
 
 def _blocks(store: Store, chosen: str) -> dict[str, dict[str, BlockDetail]]:
@@ -176,4 +180,4 @@ def _end_of_log(log: str) -> str:
 def _last_lines(text: str, count: int) -> str:
     """A program's own words must not steer what shows them."""
     lines = (line.rstrip().expandtabs() for line in text.splitlines()[-count:])
-    return "\n".join(shown(shortened(line, LINE_LETTERS)) for line in lines)
+    return "\n".join(page_text(shortened(line, LINE_LETTERS)) for line in lines)

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from paceline.analysis.rows.row import Row
+from paceline.report.escaping import page_text
 from paceline.report.page.badges import Badge, marks_of
-from paceline.report.page.words import shown
-from paceline.report.tables.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns
+from paceline.report.tables.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns, with_places
 from paceline.report.tables.command_tables import COMMAND_COLUMNS
-from paceline.report.tables.disambiguation import with_places
 from paceline.report.tables.layouts import JOINT, Grid, GridCells
 
 BLOCKS_TITLE = "The command of each cell, and what came of it"
@@ -61,9 +60,9 @@ def _table(caption: str, rows: Sequence[Row], columns: tuple[Column, ...], numbe
     lines = [
         TableLine(
             cell=number(row),
-            texts=tuple(shown(column.text(row)) for column in columns),
+            texts=tuple(page_text(column.text(row)) for column in columns),
             marks=marks_of(row),
-            cause=shown(row.reason or "") if not row.repeats else "",
+            cause=page_text(row.reason or "") if not row.repeats else "",
         )
         for row in rows
     ]
@@ -99,10 +98,10 @@ def arranged(grid: Grid, number: NumberOfCell) -> ArrangedTable:
         tuple(_pieces(text, grid.cells.get((line, column), ()), number) for column, text in enumerate(texts))
         for line, texts in enumerate(grid.lines)
     ]
-    notes = tuple(map(shown, grid.notes))
-    blocks = "\n".join(map(shown, grid.blocks))
+    notes = tuple(map(page_text, grid.notes))
+    blocks = "\n".join(map(page_text, grid.blocks))
     return ArrangedTable(
-        title=shown(grid.title),
+        title=page_text(grid.title),
         headings=headings,
         lines=tuple(lines),
         notes=notes,
@@ -116,5 +115,7 @@ def _pieces(text: str, cells: GridCells, number: NumberOfCell) -> Pieces:
     """One for each cell; one that leads nowhere where a word stands for several cells, or for none."""
     texts = text.split(JOINT) if len(cells) > 1 else [text]
     if len(texts) != len(cells):
-        return (PlacePart(shown(text), None),)
-    return tuple(PlacePart(shown(each), number(row) if row else None) for each, row in zip(texts, cells, strict=True))
+        return (PlacePart(page_text(text), None),)
+    return tuple(
+        PlacePart(page_text(each), number(row) if row else None) for each, row in zip(texts, cells, strict=True)
+    )

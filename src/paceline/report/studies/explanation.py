@@ -42,8 +42,8 @@ DIFFERENT_DEVICES_REST = "mostly: together, unlike devices are slower than as ma
 DIFFERENT_CARDS_REST = "how the fastest device differs from the mean of all"
 WEAK_REST = "how the fastest device differs from the first"  # its part of the batch is no smaller than that of one
 FOOTNOTE = (
-    "Each part is the difference of two ablations of the cell, round by round; medians of rounds, which need not add up "
-    "exactly, with 95 % intervals."
+    "Each part is the difference of two ablations of the cell, round by round; medians of rounds, which need not add "
+    "up exactly, with 95 % intervals."
 )
 
 

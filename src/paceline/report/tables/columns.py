@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from paceline.analysis.rows.labels import where
+from paceline.analysis.rows.labels import DEVICES, placed, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.plan.cell_names import length_in_words
@@ -238,3 +238,9 @@ FOOTNOTE = (
     "utilisation: part of the training time in which its cores or GPU were busy, median and range of samples. "
     "other, stolen: parts of its cores' time that other programs, or the host of a virtual machine, took."
 )
+
+
+def with_places(columns: Iterable[Column], rows: Iterable[Row]) -> tuple[Column, ...]:
+    """The columns of a table of these rows, in which no two have the same framework and devices."""
+    place = placed(rows)
+    return tuple(replace(column, text=place) if column.heading == DEVICES else column for column in columns)

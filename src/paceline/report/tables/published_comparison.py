@@ -16,7 +16,7 @@ from paceline.plan.published.commands import NAMES, blocks, by_command
 from paceline.report.escaping import few
 from paceline.report.tables.columns import part
 from paceline.report.tables.layouts import Grid
-from paceline.report.tables.supplied_exchanges import supplied_exchange
+from paceline.report.tables.remarks import supplied_exchange
 from paceline.system.text.formatting import number
 
 OURS: dict[str, Callable[[Row], float | None]] = {  # by the first word of a definition

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from paceline.analysis.rows.chance_accuracy import little_better
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
+from paceline.catalog.frameworks import all_frameworks
 from paceline.report.escaping import few
 from paceline.report.tables.columns import batch, joined
 from paceline.report.tables.small_forms import small_form_note, without_doubts
-from paceline.report.tables.supplied_exchanges import supplied_exchange
 
 Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
 MOST_TRAININGS = 6  # that a sentence names
@@ -188,3 +188,10 @@ MARKS: dict[str, Callable[[Row], str]] = {
     "throttled": held_back,
     "simulated": slowed,
 }
+
+
+def supplied_exchange(row: Row) -> str:
+    """Why it is not the framework's own; empty where it is, and where nothing was exchanged."""
+    framework = all_frameworks().get(row.framework.partition("+")[0])
+    exchanged = (row.device_count > 1 or row.wrapped) and row.update != "independent" and row.runs and not row.command
+    return framework.exchange if framework and exchanged else ""

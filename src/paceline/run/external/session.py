@@ -21,12 +21,11 @@ from paceline.plan.external.command import ExternalCommand
 from paceline.plan.external.output_metrics import read_log
 from paceline.plan.planning import Plan, Run
 from paceline.plan.suite import Suite
-from paceline.run import failure_messages, internal_errors
+from paceline.run import diagnosis, failure_messages, internal_errors
 from paceline.run.diagnosis import end_of_log, signal_name, with_processes
 from paceline.run.external import command_line as words
 from paceline.run.external.command_code import code_of
 from paceline.run.external.process import CommandProcess
-from paceline.run.lost_devices import with_troubles
 from paceline.run.session import ignore
 from paceline.run.worker import LOG_FILE
 from paceline.store.index.command_usage import FILE, WaiterReport, usage_of
@@ -164,7 +163,7 @@ def _carry_out(run: Run, record: RunRecord, bench: CommandTools) -> Outcome:
         report = process.follow()
     outcome = judge(run, process, report, folder / LOG_FILE, memory_ran_out=oom_kills.killed_since(kills))
     _save_usage(run, process, report, folder)
-    return with_troubles(with_processes(outcome, process.left), process.cards)
+    return diagnosis.with_troubles(with_processes(outcome, process.left), process.cards)
 
 
 def _command(cell: Cell) -> ExternalCommand:

@@ -133,7 +133,7 @@ def _settled_shares(cell: Cell, plan: Plan, store: Store, measuring: MachineLock
 def rounds_of(
     ablations: Ablations, rounds: int, suite: Suite, machine: Machine, known: Collection[str] = ()
 ) -> list[list[Run]]:
-    """Every ablation once in each round, in an order of its own, so that noise hits all alike; `known` keys are stored."""
+    """Each ablation once a round, in an order of its own, so that noise hits all alike; `known` keys are stored."""
     cells = ablations.cells()
     orders = [
         random.Random(f"{suite.seed}/{repeat}").sample(cells, len(cells))  # noqa: S311 - order, not secrets
@@ -146,7 +146,7 @@ def rounds_of(
 
 
 def _key(ablations: Ablations, cell: Cell, repeat: int, machine: Machine, known: Collection[str]) -> str:
-    """Also names what is explained: the same ablation of another cell was measured at another time, with other noise."""
+    """Also names what is explained: the same ablation of another cell ran at another time, with other noise."""
     both = (ablations.whole, cell)
     return stored_key(
         short_key([run_key(one, repeat, machine) for one in both]),
