@@ -123,7 +123,7 @@ MEMORY = Quantity("memory", _memory, -1, RATIO)
 def findings(rows: Sequence[Row]) -> list[Finding]:
     """What matters in one table, in the order in which it should be said."""
     if any(row.command for row in rows):
-        return []  # nobody knows whether two commands train the same thing
+        return []  # it is not known whether two commands train the same thing
     called = RowNames(placed(rows), placed(rows, frameworks=False))
     return [
         *_single_runs(rows, called),

@@ -47,8 +47,8 @@ class ExportSummary:
     machines: tuple[Machine, ...]
     bytes: int
     digest: str
-    doubtful: tuple[str, ...]  # what in commands may have a secret beside it
-    variables: tuple[str, ...] = ()  # that runs have kept, of which nobody knows what they say
+    doubtful: tuple[str, ...]  # words in commands that may come with a secret
+    variables: tuple[str, ...] = ()  # that runs have kept; their values may be anything
 
 
 def export_bundle(store: Store, choice: BundleRequest, path: Path) -> ExportSummary:

@@ -40,7 +40,7 @@ from paceline.system.text.safe_text import one_line
 
 SCRATCH = "importing-"
 LOCK_FILE = "lock"
-BEGINNING_SECONDS = 60.0  # after which a place without a lock is nobody's: it is locked at once
+BEGINNING_SECONDS = 60.0  # after which a place without a lock is abandoned: it is locked at once
 RUNS_AT_ONCE = 50  # are indexed: a measurement that ends meanwhile must not wait long to be stored
 SAME_KEYS = "SELECT id, key, machine, cell, repeat FROM run WHERE key IN (SELECT value FROM json_each(?))"
 Move = tuple[Path, Path]

@@ -50,7 +50,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that is in a bundle beside this list itself."""
+    """Everything in a bundle except this list itself."""
 
     format: int = VERSIONS[BUNDLE]
     paceline_version: str

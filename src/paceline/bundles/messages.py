@@ -1,4 +1,4 @@
-"""What is said about a bundle that was written or taken in."""
+"""The lines that `export` and `import` print."""
 
 from __future__ import annotations
 

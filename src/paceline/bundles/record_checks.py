@@ -60,7 +60,7 @@ class KeptJob(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextlib.contextmanager
 def refusing_unfit(what: str) -> Iterator[None]:
-    """Whatever the code stumbles over in a record that nobody thought of is a refusal, too."""
+    """Refuse a record also for what the code stumbles over unforeseen."""
     try:
         yield
     except BundleError:

@@ -127,7 +127,7 @@ def show_measured(folder: Path, plan_id: str) -> bool:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How a table is arranged, and what stands beside it."""
+    """How a table is arranged, and what it is shown with."""
 
     layout: str | None = None  # None is the suite's own
     published: bool = False
@@ -165,7 +165,7 @@ def verify_frameworks(matrix: VerificationMatrix, names: Sequence[str]) -> Itera
 
 
 def _ready(names: Sequence[str], say: Callable[[str], None]) -> Iterator[Contestant]:
-    """Those named; of `all` only what is installed, and the others are said to be left out."""
+    """Those named; of `all` only what is installed, and a line names the others."""
     for name in expand(names):
         contestant = find(name)
         ready = name in names or virtual_environments.installed(contestant.framework)

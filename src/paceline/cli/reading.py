@@ -95,7 +95,7 @@ def log(run: str, *, store: StoreFlag = None) -> None:
 
 @app.command
 def index(*, store: StoreFlag = None) -> None:
-    """Make the index anew from the run folders."""
+    """Rebuild the index from the run folders."""
     from paceline.store.newer_records import warn_of_left_out
     from paceline.store.store import Store
 

@@ -121,7 +121,7 @@ def _default(argument: Argument) -> str:
 
 
 def _suite_defaults() -> dict[str, str]:
-    """By flag; what a suite takes from its workload is said in the meaning."""
+    """By flag; what a suite takes from its workload stands in the meaning."""
     fields = {field.name: field.default for field in msgspec.structs.fields(Suite)}
     return {_flag(name): _default_text(value) for name, value in {**fields, "steps": DEFAULT_STEPS}.items()}
 

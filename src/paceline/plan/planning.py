@@ -118,7 +118,7 @@ def unable(framework: Framework, *, equally: bool, wrapped: bool) -> str | None:
 
 
 def _divided_equally(cell: Cell) -> bool:
-    """Shares that are told may come to equal ones; of those still to be measured nobody knows."""
+    """Given shares may come to equal ones; those still to be measured are not known."""
     return cell.shares != MEASURED and len(set(given_shares(cell.shares, cell.batch_size, cell.device_set))) == 1
 
 
@@ -143,7 +143,7 @@ def _round(cells: list[Cell], repeat: int, suite: Suite, machine: Machine) -> li
 
 
 def make_job(run: Run, shares: tuple[int, ...] = ()) -> Job:
-    """What the worker is told: the cell, with a seed of its own for each repeat, and shares if they were measured."""
+    """The worker's job: the cell, with a seed of its own for each repeat, and shares if they were measured."""
     cell = run.cell
     workload, devices, contestant = known_workload(cell.workload), cell.device_set, find(cell.framework)
     return Job(

@@ -1,4 +1,4 @@
-"""What few repeats can and cannot show, said before hours are spent on them."""
+"""What few repeats can and cannot show, printed before hours are spent on them."""
 
 from __future__ import annotations
 

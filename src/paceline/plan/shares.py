@@ -67,7 +67,7 @@ def given_shares(text: str, batch_size: int, devices: DeviceSet) -> tuple[int, .
 
 
 def proportions(text: str) -> str:
-    """Told shares in their lowest terms, so that 4:2 is 2:1 and 3:3 is equal."""
+    """Given shares in their lowest terms, so that 4:2 is 2:1 and 3:3 is equal."""
     if not SHARE_LIST.fullmatch(text):
         return text
     sizes = [int(size) for size in text.split(":")]

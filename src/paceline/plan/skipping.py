@@ -1,4 +1,4 @@
-"""What is said of cells that a machine cannot measure: one line, with what would run here."""
+"""One line about cells that a machine cannot measure, with what would run here."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def recorded(
 
 @contextlib.contextmanager
 def kept(folder: Path) -> Iterator[None]:
-    """Around what only tells of a run that is stored: an error is written down beside it and changes nothing."""
+    """Around what only tells of a run that is stored: an error is written down next to it and changes nothing."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - as above

@@ -97,9 +97,9 @@ def commands(
 
 @contextlib.contextmanager
 def held_port() -> Iterator[int]:
-    """A free port for the ranks to meet at, which nobody else is given before they have ended.
+    """A free port for the ranks to meet at, which no other process is given before they have ended.
 
-    It is bound here, but nobody listens: Linux gives such a port to nobody who asks for any port, and does give it to
+    Bound here without a listener: Linux gives such a port to no process that asks for any port, and does give it to
     the rank that asks for this one. Elsewhere it can only be set free before the ranks start.
     """
     every = socket.has_dualstack_ipv6()  # else somebody could still get it for one kind of address

@@ -98,6 +98,6 @@ def _cores() -> dict[int, Core]:
 def _frequencies() -> list[float]:
     try:
         found = psutil.cpu_freq(percpu=True)
-    except (AttributeError, NotImplementedError, OSError):  # each says on some system that nobody knows
+    except (AttributeError, NotImplementedError, OSError):  # each says on some system that it is not known
         return []
     return [core.current for core in found or []]

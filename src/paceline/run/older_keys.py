@@ -1,7 +1,7 @@
 """Keys of the first version: under which a store from before the second has what would be measured again.
 
 An old run counts as the same if today's facts make its very key by the rule of then: the settings of its cell, network,
-recipe, what is said of its framework, environment and machine, and measuring code that trains the same (`older_code`).
+recipe, the facts of its framework, environment and machine, and measuring code that trains the same (`older_code`).
 Fields that came later must be at their defaults. Other old runs are not resumed; they stay readable.
 """
 

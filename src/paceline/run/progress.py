@@ -22,7 +22,7 @@ from paceline.system.text.safe_text import printable
 
 
 class ProgressDisplay:
-    """Counts runs, blocks and time; a subject of `runner.Display`."""
+    """Counts runs, blocks and time; a `session.Display`."""
 
     def __init__(
         self,

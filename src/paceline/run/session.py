@@ -41,7 +41,7 @@ from paceline_worker.protocol import Job
 
 
 class Display(Protocol):
-    """Who is told what happens."""
+    """Shows what happens."""
 
     def say(self, line: str) -> None: ...
     def begin(self, run: Run) -> None: ...
@@ -153,7 +153,7 @@ def _without_shares(why: str) -> Outcome:
 def run_folder(run: Run, environment: Environment, tools: RunTools) -> Iterator[tuple[Path, RunRecord]]:
     """A fresh folder with what is known before anything can go wrong; gone again if the user cuts the run off.
 
-    So it is where nothing can be written, which the user is told. A run that has its outcome is finished, whatever
+    So it is where nothing can be written, which the user is shown. A run that has its outcome is finished, whatever
     happens then: `paceline index` finds it.
     """
     record = _record(run, environment, tools.machine)

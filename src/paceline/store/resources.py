@@ -117,7 +117,7 @@ def gpu_utilisation(samples: Sequence[Sample], training: Sequence[Span], gpu: in
 
 
 def noise(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> Noise:
-    """What was seen beside the run, on its cores while it trained."""
+    """What else ran on the run's cores while it trained."""
     between = training_pairs(samples, training, cores)
     seconds = _core_seconds(between, cores)
     mhz = [value for sample in _within(samples, training) for value in _frequencies(sample, cores)]

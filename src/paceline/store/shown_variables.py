@@ -62,5 +62,5 @@ def may_be_secret(name: str) -> bool:
 
 
 def shown_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """With a word in place of the values that are nobody's business."""
+    """With a word in place of the values that must stay private."""
     return {name: value if harmless(name, value) else HIDDEN for name, value in variables.items()}

@@ -42,7 +42,7 @@ ODD = (
 @dataclass(frozen=True)
 class Store:
     folder: Path
-    read_only: bool = False  # an index that is missing or old is an error then, and not made anew
+    read_only: bool = False  # an index that is missing or old is an error then, and not rebuilt
     busy_seconds: float = BUSY_SECONDS  # how long a lock is waited for
 
     def run_folder(self, run_id: str) -> Path:
@@ -152,7 +152,7 @@ class Store:
             return index.execute(sql, named or values).fetchall()
 
     def rebuild(self) -> int:
-        """Make the index anew from the folders; how many runs it holds."""
+        """Rebuild the index from the folders; return how many runs it holds."""
         with self._explained():
             self.check_place()
             if not self.folder.exists():
@@ -209,7 +209,7 @@ class Store:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """What is wrong with the file or the folder is told to the user."""
+        """Tell the user what is wrong with the file or the folder."""
         try:
             yield
         except UserError:

@@ -10,7 +10,7 @@ MOST_LETTERS = 80  # of a command in a message
 
 
 def check_names(old: Side, new: Side) -> None:
-    """A mistake is told before anything is compared under a name that means something else."""
+    """Report a mistake before anything is compared under a name that means something else."""
     for side in (old, new):
         if not names(side):
             raise UserError(f"--by-name compares commands that `paceline time` measured; {side.name} has none.")

@@ -1,4 +1,4 @@
-"""What is not the same beside what is compared: of two runs, or of two sets of them."""
+"""What else differs, other than what is compared: of two runs, or of two sets of them."""
 
 from __future__ import annotations
 

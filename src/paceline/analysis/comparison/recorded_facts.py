@@ -1,4 +1,4 @@
-"""All that is recorded of what a run ran with, kind by kind, in the words in which a difference is told."""
+"""All that is recorded of what a run ran with, kind by kind, in the words in which a difference is shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FactKind:
 
     items: Callable[[Setup], Items]
     everywhere: bool = False  # it does not belong to a framework, so that none is named
-    missing: str = NONE  # what is said of an item that one side does not have
+    missing: str = NONE  # what stands for an item that one side does not have
     follows: tuple[str, ...] = ()  # it differs whenever one of these does, and is not worth a line then
     only_with: str = ""  # it is worth a line only where this differs, too
     harmless: Callable[[str, str], bool] | None = None  # of which items, and values, may be shown; otherwise all

@@ -87,7 +87,7 @@ class Side:
     metric: str
     cells: dict[Cell, CellRuns]  # by what must be equal in both
     setups: dict[str, Setup]  # of their runs, by id
-    by_name: bool = False  # a command is known by its name, whatever it was told
+    by_name: bool = False  # a command is known by its name, whatever its arguments
 
     def setups_of(self, runs: CellRuns) -> list[Setup]:
         """What they ran with, those that are alike once."""

@@ -8,7 +8,7 @@ from paceline.analysis.rows.row import Row
 from paceline.catalog.workloads.definition import Workload
 from paceline.system.errors import UserError
 
-STEP = 0.05  # a target that nobody gave is a multiple of this
+STEP = 0.05  # a target that was not given is a multiple of this
 
 
 def chance(workload: Workload) -> float:

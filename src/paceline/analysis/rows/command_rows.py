@@ -1,4 +1,4 @@
-"""What a table says about a command beside what it says about any cell."""
+"""What a table says about a command in addition to what it says about any cell."""
 
 from __future__ import annotations
 

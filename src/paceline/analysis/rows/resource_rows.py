@@ -10,7 +10,7 @@ from paceline.analysis.statistics.estimates import LEAST_TO_STOP, Estimate
 from paceline.store.resources import Noise, Range, preallocated
 
 MEBIBYTE = 2**20
-THROTTLED = 0.01  # from here on it is said: less is within what the cores lose in any case
+THROTTLED = 0.01  # from here on it is remarked: less is within what the cores lose in any case
 RunFacts = Sequence[Mapping[str, Any]]
 
 

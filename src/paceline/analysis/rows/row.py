@@ -82,7 +82,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib_of_runs: tuple[float, ...] = ()  # peak minus idle, all devices together
     test_accuracy_of_runs: tuple[float, ...] = ()
     quota_cores: float | None = None  # how many cores' time the container could use; None where it was all of them
-    remarks: tuple[str, ...] = ()  # what went wrong beside runs and did not make them fail
+    remarks: tuple[str, ...] = ()  # what went wrong in runs without making them fail
 
     @property
     def confidence(self) -> float:

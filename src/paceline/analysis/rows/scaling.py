@@ -44,7 +44,7 @@ class OneDeviceRows:
     def of(self, row: Row, *, wrapped: bool = False) -> list[OneDeviceRow]:
         """One for each kind of device in its set, the first that was measured; none if one of these never was."""
         if row.command:
-            return []  # nobody knows what commands train
+            return []  # it is not known what commands train
         if row.device_count == 1 and row.wrapped == wrapped:
             return [OneDeviceRow(row, 1)]
         alone = self._alone.get(training(row, wrapped=wrapped), {})

@@ -62,7 +62,7 @@ class SymmetricScale:
 
 
 LARGEST = 700.0  # of what has a power of e
-FURTHEST = 10.0  # Of two runs an interval may be millions wide, but nobody doubts a speed by more than this factor.
+FURTHEST = 10.0  # Of two runs an interval may be millions wide, but no speed is in doubt by more than this factor.
 
 
 def _is_part(value: float) -> bool:

@@ -1,4 +1,4 @@
-"""Brings a data set onto this machine: fetch, check, prepare beside its place, move it there in one step."""
+"""Brings a data set onto this machine: fetch, check, prepare next to its place, move it there in one step."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _put_in_place(spec: DatasetSpec, arrays: dict[str, Array], source: str, scra
 
 @contextlib.contextmanager
 def _scratch(spec: DatasetSpec) -> Iterator[Path]:
-    """A folder beside the data set's place, gone afterwards; one that a killed process left goes first."""
+    """A folder next to the data set's place, gone afterwards; one that a killed process left goes first."""
     folder = data_folder() / f"{spec.name}.scratch"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

@@ -18,7 +18,7 @@ from paceline.system.errors import UserError
 from paceline.system.paths import home
 
 RECORD = "dataset.json"  # written last
-VERSION = 1  # of the files; those of another version are made anew
+VERSION = 1  # of the files; those of another version are prepared again
 CHUNK_BYTES = 2**20
 
 

@@ -12,7 +12,7 @@ from paceline_worker.graph import BatchNorm, Conv, Graph
 @dataclass(frozen=True)
 class NetworkCost:
     trainable: int  # numbers that the optimiser changes
-    frozen: int  # numbers that nobody changes: fixed gammas
+    frozen: int  # numbers that training never changes: fixed gammas
     running: int  # means and variances that batch normalisation keeps
     conv_layers: int
     batch_norm_layers: int

@@ -1,4 +1,8 @@
-"""The figures of four published benchmarks, every one with what it counts and what is known to be wrong with it."""
+"""The figures of four published benchmarks, every one with what it counts and what is known to be wrong with it.
+
+The figures stay as they were printed. Our cells for them are in `plan.published`; their contradictions are found by
+`studies.audit`.
+"""
 
 from __future__ import annotations
 

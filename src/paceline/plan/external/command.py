@@ -19,7 +19,7 @@ class OutputMetric(msgspec.Struct, frozen=True, kw_only=True):
 class CommandCode(msgspec.Struct, frozen=True, kw_only=True):
     """What a command ran, as far as that is known."""
 
-    files: dict[str, str] = {}  # hashes of its script and of files beside it, by the names that were typed
+    files: dict[str, str] = {}  # hashes of its script and of files next to it, by the names that were typed
     commit: str = ""  # of the script's folder; empty where it is in no git repository
     dirty: bool = False  # files that git knows differ from that commit
 

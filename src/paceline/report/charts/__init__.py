@@ -1,4 +1,7 @@
-"""Charts of the rows of tables, for the page and for papers, from the same specifications."""
+"""Charts of the rows of tables, for the page and for papers, from the same specifications.
+
+A chart draws what its rows hold: statistics belong to `analysis`, and where a chart stands on the page to `page`.
+"""
 
 from paceline.report.charts.drawing import PENCIL, Figure, figures, start_drawing
 from paceline.report.charts.kinds import KINDS, ChartKind, pictures

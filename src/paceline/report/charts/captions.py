@@ -90,7 +90,7 @@ def doubts(row: Row) -> str:
 
 
 def outcome(row: Row, value: str) -> str:
-    """What stands beside a mark: the number and its doubts, or why there is none."""
+    """The text next to a mark: the number and its doubts, or why there is none."""
     if row.status in WITHOUT_RESULT:
         why = short(f"{row.status}: {row.reason or 'unknown cause'}", LONGEST_REASON)
         return f"{value}, {why}" if value else why

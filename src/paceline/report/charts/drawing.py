@@ -33,7 +33,7 @@ SHAPE = re.compile(r' (?:d|transform|x2|y2)="[^"]*"')
 LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")  # a hundredth of a point is not seen
 
 
-# Draws beside Python: the converter lets go of its lock. One thread, since one engine draws at a time.
+# Draws in parallel to Python: the converter lets go of its lock. One thread, since one engine draws at a time.
 PENCIL = ThreadPoolExecutor(max_workers=1, thread_name_prefix="charts")
 
 
@@ -49,7 +49,7 @@ def start_drawing() -> None:
 
 
 def stop_drawing() -> None:
-    """Draw nothing more than what is on the paper: who waits for the rest is told that it is cancelled."""
+    """Draw nothing more than what is on the paper: whoever waits for the rest sees it cancelled."""
     PENCIL.shutdown(wait=False, cancel_futures=True)
 
 

@@ -100,7 +100,7 @@ def amount(name: str, title: str | None, *, zero: bool = True, **axis: object) -
 
 
 def words(values: Sequence[Spec], side: str, **channels: Spec) -> Spec:
-    """A layer of texts beside their places: each value has them as `said`.
+    """A layer of texts next to their places: each value has them as `said`.
 
     They go as descriptions of spaces, which `drawing` then fills: the converter would measure every letter of them.
     """

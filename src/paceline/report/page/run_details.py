@@ -21,7 +21,7 @@ MOST_BLOCKS = 100  # of one phase
 LOG_LINES, FAILED_LOG_LINES = 3, 20  # last ones
 LINE_LETTERS = 300
 TAIL_BYTES = 1024
-PER_RUN = ("MASTER_PORT",)  # variables that are chosen anew for each run
+PER_RUN = ("MASTER_PORT",)  # variables that are chosen for each run
 ITSELF = "‹run›"  # stands for a run's own id in what runs share
 
 RUNS = """
@@ -168,7 +168,7 @@ def _blocks(store: Store, chosen: str) -> dict[str, dict[str, BlockDetail]]:
 
 
 def _end_of_log(log: str) -> str:
-    """Of a run that went well nobody wants more."""
+    """A run that went well needs no more."""
     try:
         with open_plain(log) as file:
             file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))

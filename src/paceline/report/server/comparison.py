@@ -26,12 +26,12 @@ MOST_PLANS = 100  # that a form offers; any other can be typed
 
 
 def compared(store: Store, asked: Mapping[str, str]) -> Comparison:
-    """By what a form sends; every mistake in it is the reader's and is told."""
+    """By what a form sends; every mistake in it is the reader's, and is shown."""
     metric = asked["metric"] or METRICS[0]
     if metric not in METRICS:
         raise unknown("metric", metric, METRICS)
     threshold = _threshold(asked["threshold"] or str(100 * THRESHOLD))
-    store.query("SELECT 1 FROM plan LIMIT 1")  # an index that has to be made anew is not made by a reader
+    store.query("SELECT 1 FROM plan LIMIT 1")  # a reader never rebuilds the index
     old, new = (_side(store, asked[name], metric, asked) for name in ("old", "new"))
     return compare(old, new, threshold)
 

@@ -56,7 +56,7 @@ class Streams:
             await self._pause()
 
     def _look(self, plan_id: str) -> PlanProgress | None:
-        """None while the index is being made anew."""
+        """None while the index is being rebuilt."""
         try:
             return self.progress(plan_id)
         except UserError:

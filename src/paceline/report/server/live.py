@@ -69,7 +69,7 @@ class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
     wanted: int
     failed: int
     summary: str
-    left: str  # such as "3 min 20 s"; empty where nobody knows
+    left: str  # such as "3 min 20 s"; empty where it is not known
     run: CurrentRun | None = None
     ended: tuple[EndedRun, ...] = ()  # the newest first
     final: bool  # nothing of this will change any more
@@ -92,7 +92,7 @@ class PlanCounts:
         return sum(run["status"] == "failed" for run in self.done)
 
     def seconds_left(self) -> float | None:
-        """None where a run is to be done of which nobody knows how long it takes."""
+        """None where the duration of a pending run is not known."""
         mean = statistics.mean(run["seconds"] for run in self.done) if self.done else None
         done = {run["id"] for run in self.done}
         left = [run["expected"] or mean for run in self.wanted if run["id"] not in done]
@@ -174,7 +174,7 @@ class Observer:
         self._looked = time.monotonic()
 
     def _newest_before(self, run_id: str) -> str | None:
-        """Of the plans that were made here: one from elsewhere may be newer, and nobody measures it."""
+        """Of the plans that were made here: one from elsewhere may be newer, and is not being measured."""
         imported = imported_runs(self.store)
         for row in self.store.query("SELECT id FROM plan WHERE id < ? ORDER BY id DESC", run_id):
             runs = {run["id"] for run in self.store.query(RUNS_OF, row["id"])} if imported else set()

@@ -143,7 +143,7 @@ def _settings(cell: Cell) -> Pairs:
 
 
 def _as_text(value: object) -> str:
-    """Nothing where nothing is said; places of cores as numbers."""
+    """Empty where there is nothing to show; places of cores as numbers."""
     if isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, tuple):

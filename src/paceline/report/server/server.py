@@ -84,7 +84,7 @@ class _Server(uvicorn.Server):
                 log_config=None,  # what is worth saying goes to the terminal as it is
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,  # nobody stands before us whose word counts
+                proxy_headers=False,  # no proxy stands before us whose headers count
                 timeout_graceful_shutdown=PATIENCE_SECONDS,
             )
         )
@@ -110,8 +110,8 @@ class _Server(uvicorn.Server):
 
 
 def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> None:
-    """Serve until somebody ends it; the address is said once it is open."""
-    warn_of_left_out(Store(folder).query)  # and an index that is missing or old is made anew now, not later
+    """Serve until it is ended; print the address once it is open."""
+    warn_of_left_out(Store(folder).query)  # and an index that is missing or old is rebuilt now, not later
     store = Store(folder, read_only=True)
     observer = Observer(store)
     streams, rendered = Streams(observer.progress), PageCache()
@@ -127,7 +127,7 @@ def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> Non
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Open at once, so that a port that is taken is known before anything is said."""
+    """Open at once, so that a port that is taken is known before anything is printed."""
     check_flag("--port", port)
     is_loopback(host)  # complains about a host that is none
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

@@ -72,7 +72,7 @@ class ServedSite:
         return {path: self._explained(handler) for path, handler in handlers.items()}
 
     def _explained(self, handler: Handler) -> Handler:
-        """A damaged index is told to the reader, and is no fault of the server."""
+        """Show the reader that the index is damaged: the server is not at fault."""
 
         def explained(request: Request) -> Response:
             with blaming_the_index(self.store):

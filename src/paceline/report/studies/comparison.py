@@ -75,7 +75,7 @@ def _line(name: str, cell: ComparedCell, metric: str) -> tuple[str, ...]:
 
 
 def _detectable(part: float | None) -> str:
-    """Beyond all of it, how much is nobody's guide."""
+    """Beyond all of it, the exact factor would mislead."""
     if part is None:
         return NOTHING
     return MORE_THAN_ALL if part > 1 else f"{100 * part:.1f} %"

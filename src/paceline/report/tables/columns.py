@@ -70,7 +70,7 @@ def utilisation(row: Row) -> str:
 
 
 def noise(row: Row) -> str:
-    """What took time of the row's cores beside its own run."""
+    """What took time of the row's cores apart from its own run."""
     seen = {"other": row.noise.other, "stolen": row.noise.stolen}
     seen |= {"throttled": row.noise.throttled} if row.noise.throttled else {}
     return ", ".join(f"{name} {100 * value:.1f} %" for name, value in seen.items() if value is not None) or NOTHING

@@ -26,7 +26,7 @@ def _of(row: Row) -> CommandRow:
 
 
 def _or_failed(row: Row, text: str) -> str:
-    """As published tables have it: a dash is what nobody asked for, N/A what a failure has prevented."""
+    """As published tables have it: a dash is what was not asked for, N/A what a failure has prevented."""
     return FAILED if text == NOTHING and row.status == "failed" and not row.repeats else text
 
 

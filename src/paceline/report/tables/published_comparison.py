@@ -1,4 +1,4 @@
-"""Published figures beside our own: side by side in any case, divided only where like stands by like."""
+"""Published figures next to our own: side by side in any case, divided only where like stands by like."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def pairs_of(row: Row) -> Iterator[PublishedPair]:
 
 
 def _same_cell(row: Row, record: PublishedRow) -> bool:
-    """The same network on the same framework and number of devices; update and data where they are said."""
+    """The same network on the same framework and number of devices; update and data where they are given."""
     return (
         (row.workload, row.framework.partition("+")[0], row.device_count)
         == (record.workload, record.framework, device_count(record))

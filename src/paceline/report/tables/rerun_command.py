@@ -43,7 +43,7 @@ def command_line(row: Row) -> str:
 
 
 def _batch(row: Row) -> dict[str, str]:
-    """Its size as it was told, and the images of each device where they are unlike."""
+    """Its size as it was given, and the images of each device where they differ."""
     shares = ":".join(map(str, row.shares)) if len(set(row.shares)) > 1 else ""
     if row.scaling_kind == "weak":
         return {"batch-per-device": str(row.batch_size // row.device_count), "shares": shares}

@@ -1,4 +1,4 @@
-"""What is said of a suite's small form, and what is left out where it is too short to say more."""
+"""Notes on a suite's small form, and what is left out where it is too short to support more."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from paceline.plan.external.command import CommandCode, ExternalCommand
 INTERPRETERS = re.compile(r"(python|pypy)[\d.]*|bash|sh")
 # Of programs and of settings. Other files may be data, which to read would warm the disk's cache, or the output.
 SUFFIXES = {".py", ".sh", ".r", ".jl", ".lua", ".pl", ".toml", ".yaml", ".yml", ".json", ".cfg", ".ini", ".conf"}
-LARGEST_BYTES = 1 << 20  # nobody writes more by hand
+LARGEST_BYTES = 1 << 20  # nothing longer is written by hand
 GIT_SECONDS = 5.0  # after which a slow disk is not waited for
 STATUS = ("status", "--porcelain=v2", "--branch", "--untracked-files=no")
 QUIETLY = ("--no-optional-locks", "-c", "core.fsmonitor=false")  # it writes nothing and starts nothing
@@ -43,7 +43,7 @@ def _names(words: Sequence[str], folder: Path) -> Iterator[str]:
 
 
 def _scripts(words: Sequence[str], folder: Path) -> Iterator[str]:
-    """What an interpreter is told to run, also as a module; nothing of what it is told in words."""
+    """What an interpreter runs, also as a module; nothing that it is given as text."""
     places = [place for place, word in enumerate(words) if INTERPRETERS.fullmatch(Path(word).name)]
     after = words[places[0] + 1 :] if places else ()
     for place, word in enumerate(after):

@@ -61,7 +61,7 @@ def _derived(commands: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _program(command: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The script rather than its interpreter, and what is said to it."""
+    """The script rather than its interpreter, and its arguments."""
     first = Path(command[0]).name
     if STARTERS.fullmatch(first):
         for position, word in enumerate(command[1:], 1):

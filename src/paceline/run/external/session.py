@@ -49,7 +49,7 @@ NOT_KEPT = ("PACELINE_RUN", "PYTHONPATH")  # set by Paceline itself, or a place 
 
 @dataclass(frozen=True)
 class TimeOptions:
-    """What the command line asks for beside the commands."""
+    """What the command line asks for in addition to the commands."""
 
     repeats: int
     warmup_runs: int

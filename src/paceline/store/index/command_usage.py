@@ -36,7 +36,7 @@ class CommandUsage(msgspec.Struct, frozen=True, kw_only=True):
 def usage_of(
     report: WaiterReport, seen: tuple[float, float], left_behind: int, found: tuple[tuple[float, ...], ...]
 ) -> CommandUsage:
-    """The kernel's sum lacks processes for which nobody has waited; then samples know more."""
+    """The kernel's sum lacks processes without a waiting parent; then samples know more."""
     reported = report.user_seconds, report.system_seconds
     sampled = sum(seen) > UNSEEN_PART * sum(reported) + UNSEEN_SECONDS
     user, system = seen if sampled else reported
@@ -88,7 +88,7 @@ def _insert_memory(index: sqlite3.Connection, run: RunRecord, usage: CommandUsag
 
 
 def _insert_noise(index: sqlite3.Connection, run: RunRecord, usage: CommandUsage, samples: list[Sample]) -> None:
-    """What the cores did beside the command, from before its start to after its end."""
+    """What else the cores did, from before its start to after its end."""
     cores = sorted({core for device in run.cell.cores for core in device})
     if not samples:
         return

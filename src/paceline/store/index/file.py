@@ -1,4 +1,4 @@
-"""The index as a file of SQLite: read and written by many processes, and made anew beside the one that is in use.
+"""The index as a file of SQLite: read and written by many processes, and rebuilt next to the one that is in use.
 
 Who writes shares the lock of the file; who puts a new file into its place has it alone, for the moment that takes: what
 was written into a file that is gone would be lost. Who reads holds none, and sees the old file or the new one.
@@ -25,7 +25,7 @@ from paceline.system.format_versions import INDEX, VERSIONS, check_version
 INDEX_FILE = "index.sqlite"
 BUSY_SECONDS = 30.0  # how long SQLite waits for a lock, before a transaction and at its end
 COMMIT_TRIES = 10  # each as long; what was measured for hours must not be lost to somebody who reads for minutes
-MAKING_SECONDS = 3600.0  # how long to wait for somebody who makes the index anew; the kernel tells if that one is gone
+MAKING_SECONDS = 3600.0  # how long to wait for a process that rebuilds the index; the kernel says if it is gone
 POLL_SECONDS = 0.02
 FIRST_CHECKSUM = 2**16  # larger ones are no versions, but checksums: what was written here before there were versions
 NEW = f"{INDEX_FILE}.new-"  # begins the names of those that are being made
@@ -75,7 +75,7 @@ class IndexFile:
     def make(self, fill: Fill, *, if_needed: bool) -> None:
         """A new index in the place of the old one, which is used by others until then and misses nothing of theirs."""
         with _held(self._next_to("making"), fcntl.LOCK_EX, MAKING_SECONDS):
-            for left in self.path.parent.glob(f"{NEW}*"):  # by somebody who was killed: nobody else is making one
+            for left in self.path.parent.glob(f"{NEW}*"):  # by a process that was killed: no other is making one
                 with contextlib.suppress(OSError):  # a folder is not ours
                     left.unlink()
             if if_needed and self._serves():
@@ -99,7 +99,7 @@ class IndexFile:
             create(index)
             _filled(index, fill)
             _filled(index, fill)  # what others have stored meanwhile
-            _write_through(made)  # here, where nobody waits
+            _write_through(made)  # here, where no process waits
             with (
                 _held(self._next_to("lock"), fcntl.LOCK_EX, self.busy_seconds * COMMIT_TRIES),
                 self._without_writers(),
@@ -122,7 +122,7 @@ class IndexFile:
                 except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                     if getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY":
                         raise
-                    # it is damaged, so that nobody can write into it
+                    # it is damaged, so that nothing can write into it
             yield
 
     def _next_to(self, name: str) -> Path:
@@ -131,7 +131,7 @@ class IndexFile:
 
 @contextlib.contextmanager
 def in_memory() -> Iterator[sqlite3.Connection]:
-    """An empty index that nobody else sees."""
+    """An empty index that no other process sees."""
     with _connected(":memory:", 0.0) as index:
         create(index)
         yield index

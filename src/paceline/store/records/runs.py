@@ -1,4 +1,4 @@
-"""What is written about plans and runs beside the worker's own files."""
+"""What is written about plans and runs, next to the worker's own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Recompute what a results table allows to recompute, and name the cells that contradict each other."""
+"""`paceline audit`: recomputes what a results table allows, and names the cells that contradict each other.
+
+Reading tables is the business of `text`, knowing what must hold that of `rules`; nothing is printed here.
+"""
 
 from __future__ import annotations
 

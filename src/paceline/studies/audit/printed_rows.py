@@ -155,7 +155,7 @@ class PrintedCommand:
     where: str
     text: str
     devices: int  # that it stands for
-    heading: str = ""  # what it is said to run: a framework
+    heading: str = ""  # what it claims to run: a framework
 
 
 @dataclass(frozen=True)

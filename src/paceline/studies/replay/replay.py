@@ -43,7 +43,7 @@ from paceline_worker.protocol import JOB_FILE, Job
 SUITE = "replay"  # under which `show --suite` finds the newest
 COMMAND_SECONDS, TRAINING_SECONDS = 86400.0, 1800.0  # after which a run is ended, if its plan is not known
 LONGEST_SECONDS = 604800.0  # a week: what a plan says beyond that is a slip or a trap
-OF_A_MACHINE = {"seed", "cores", "dataset"}  # parts of a job that are made anew for each run
+OF_A_MACHINE = {"seed", "cores", "dataset"}  # parts of a job that each run chooses for itself
 # The last that has this run; or that wants such a run, if another has taken its place in all of them.
 PLAN_OF_RUN = "SELECT plan_id, position FROM plan_result WHERE key = ? ORDER BY run_id = ? DESC, plan_id DESC LIMIT 1"
 # The other runs of a cell.
@@ -72,7 +72,7 @@ class RecordedRun:
 
     @property
     def job(self) -> Job:
-        """What its worker was told; made anew from its cell where the record is too old to tell all of it."""
+        """The worker's job; rebuilt from its cell where the record is too old to have all of it."""
         try:
             recorded_job = json.loads(read_plain(self.folder / JOB_FILE))
             check_version(JOB, recorded_job.get("format", 1), f"The job of run {self.record.id}")

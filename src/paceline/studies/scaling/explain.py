@@ -156,7 +156,7 @@ def _key(ablations: Ablations, cell: Cell, repeat: int, machine: Machine, known:
 
 
 def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, measuring: MachineLock) -> None:
-    """A round that was cut off or has a failure is measured anew as a whole: its runs are compared with each other.
+    """A round that was cut off or has a failure is measured again as a whole: its runs are compared with each other.
 
     The plan is not saved: a plain `show` goes on showing the last `run`, and the same `explain` prints this again.
     """

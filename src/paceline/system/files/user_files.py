@@ -40,7 +40,7 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
 
 def _content(path: Path, what: str, most_bytes: int) -> bytes:
     try:
-        # A pipe that nobody writes into must not be waited for.
+        # A pipe without a writer must not be waited for.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123 - pathlib takes no flags
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UserError(f"Cannot read the {what} {path}: it is no file.")

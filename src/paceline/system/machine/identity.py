@@ -47,7 +47,7 @@ def identity(root: Path = Path("/"), variables: Mapping[str, str] = os.environ) 
 
 
 def name_in(identity: str) -> str:
-    """What the user called the machine; empty if nobody did."""
+    """The user's name for the machine; empty without one."""
     return identity.removeprefix(NAMED) if identity.startswith(NAMED) else ""
 
 

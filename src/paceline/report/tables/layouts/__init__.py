@@ -1,4 +1,7 @@
-"""Shapes of a table besides one row per cell: the same rows, arranged as published tables are."""
+"""Shapes of a table other than one row per cell: the same rows, arranged as published tables are.
+
+A layout decides which cell stands where; how it becomes text, Markdown or CSV is up to `render_layouts`.
+"""
 
 from __future__ import annotations
 
