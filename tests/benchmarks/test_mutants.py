@@ -17,6 +17,7 @@ from benchmarks.mutants.networks import Setting, blocks, settings
 from benchmarks.mutants.optimizers import RULES
 from benchmarks.mutants.surgery import MARK, rebuilt
 from benchmarks.mutants.wrong import KINDS
+from paceline.system.machine.hardware import this_machine
 
 from paceline.catalog.frameworks import find
 from paceline.environments.virtual_environments import hindrance
@@ -26,7 +27,6 @@ from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.quantities import QUANTITIES
 from paceline.studies.equivalence.verification_cases import VerificationCase
 from paceline.studies.equivalence.verify import make_trial, verify
-from paceline.system.machine.machine import this_machine
 from paceline_worker.graph import Add, BatchNorm, Conv, Flatten, Graph, Input, MaxPool, Relu
 
 SETTINGS = settings()

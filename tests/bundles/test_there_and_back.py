@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from paceline.system.machine.hardware import this_machine
 
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles import importing
@@ -23,7 +24,6 @@ from paceline.store import certificates
 from paceline.store.import_notes import came_from_elsewhere
 from paceline.store.store import Store
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import this_machine
 from tests.bundles.made import ALL, BROKEN, FIRST, SECOND, elsewhere, of_machine, save, tree, verdict
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from paceline import cli
+from paceline.report.server.application import application
 from paceline.report.server.event_streams import Streams
 from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.live import Observer
-from paceline.report.server.server import application
 from paceline.report.server.views import ServedSite
 from paceline.store.records.runs import RUN_FOLDER
 from paceline.store.store import Store

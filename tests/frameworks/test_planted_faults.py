@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from paceline.system.machine.hardware import this_machine
 
 from paceline.catalog.frameworks import find
 from paceline.catalog.workloads import known_workload
@@ -18,7 +19,6 @@ from paceline.studies.equivalence.probing import Arrays, probe, reference_probe
 from paceline.studies.equivalence.quantities import END_TO_END, QUANTITIES, derived, differences_of
 from paceline.studies.equivalence.verification_cases import VerificationCase
 from paceline.studies.equivalence.verify import make_trial, verify
-from paceline.system.machine.machine import this_machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Job
 from tests.factories.every_layer import every_layer

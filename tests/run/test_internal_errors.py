@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from paceline.system.machine.hardware import this_machine
 
 from paceline.bundles.exporting import export_bundle
 from paceline.bundles.importing import import_bundle
@@ -29,9 +30,8 @@ from paceline.run.worker import Worker
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
 from paceline.store.store import Store
-from paceline.studies.replay.replay import replay
+from paceline.studies.replay.rerun import replay
 from paceline.system import processes
-from paceline.system.machine.machine import this_machine
 from paceline.system.paths import environments_folder
 from paceline.system.processes import RUN_VARIABLE
 from tests.factories.command_line import CommandLine

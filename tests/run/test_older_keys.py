@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from paceline.system.machine.hardware import this_machine
 from rich.console import Console
 
 from paceline.analysis.rows.table_rows import table_rows
@@ -28,7 +29,6 @@ from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
 from paceline.studies.scaling.ablations import make_ablations
 from paceline.studies.scaling.explain import rounds_of
-from paceline.system.machine.machine import this_machine
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
 from tests.factories.runs import FAILED, OK, on_devices, record, save_run, trained

@@ -23,7 +23,7 @@ TWO_CARDS = machine(gpus=("NVIDIA A100", "NVIDIA A100"))
 
 
 def asked(**changes: Any) -> list[VerificationCase]:
-    return VerificationMatrix(**{"workloads": ["mnist-mlp"], "devices": ["1xcpu"], **changes}).questions(TWO_CARDS)
+    return VerificationMatrix(**{"workloads": ["mnist-mlp"], "devices": ["1xcpu"], **changes}).cases(TWO_CARDS)
 
 
 def settings(**changes: Any) -> list[str]:

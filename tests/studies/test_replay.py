@@ -21,7 +21,7 @@ from paceline.bundles.selection import BundleRequest
 from paceline.plan.planning import Run, make_job
 from paceline.store.index.setups import setup_of
 from paceline.store.store import Store
-from paceline.studies.replay.replay import RecordedRun, cores_here, replay, timeout_of
+from paceline.studies.replay.rerun import RecordedRun, cores_here, replay, timeout_of
 from paceline.studies.replay.results import compare_losses, rounding
 from paceline.system.errors import UserError
 from tests.bundles.made import elsewhere

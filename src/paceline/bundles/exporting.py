@@ -33,7 +33,7 @@ from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.files.atomic_files import check_place, replacing
 from paceline.system.files.regular_files import is_own_folder, is_plain, read_plain
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline.system.text.secret_names import doubtful_names
 
 
@@ -51,10 +51,10 @@ class ExportSummary:
     variables: tuple[str, ...] = ()  # that runs have kept; their values may be anything
 
 
-def export_bundle(store: Store, choice: BundleRequest, path: Path) -> ExportSummary:
+def export_bundle(store: Store, wanted: BundleRequest, path: Path) -> ExportSummary:
     """Check everything as if it came from elsewhere, then write it whole or not at all."""
     check_place(path, "bundle.zip")
-    selection = select(store, choice)
+    selection = select(store, wanted)
     runs, plans = _checked(selection)
     proven = proofs(store, runs)
     with replacing(path) as scratch:

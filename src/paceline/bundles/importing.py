@@ -35,7 +35,7 @@ from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store, new_id
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import is_own_folder, is_plain, open_plain
-from paceline.system.machine.machine import Machine, this_machine
+from paceline.system.machine.hardware import Machine, this_machine
 from paceline.system.text.safe_text import one_line
 
 SCRATCH = "importing-"

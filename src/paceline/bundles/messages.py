@@ -9,7 +9,7 @@ from pathlib import Path
 from paceline.bundles.exporting import ExportSummary
 from paceline.bundles.importing import ImportSummary
 from paceline.report.escaping import few
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline.system.text.safe_text import printable
 from paceline.system.text.secret_names import warning
 

@@ -47,17 +47,17 @@ class BundleContents:
     plans: dict[str, bytes]  # by id, as they are written
 
 
-def select(store: Store, choice: BundleRequest) -> BundleContents:
-    if sum(map(bool, (choice.runs, choice.suite, choice.plan, choice.everything))) > 1:
+def select(store: Store, wanted: BundleRequest) -> BundleContents:
+    if sum(map(bool, (wanted.runs, wanted.suite, wanted.plan, wanted.everything))) > 1:
         raise UserError("Give runs, --suite, --plan or --all, not several of them.")
     plans = [(row["id"], row["suite"]) for row in store.query("SELECT id, suite FROM plan ORDER BY id")]
     if not plans and not store.query("SELECT 1 FROM run LIMIT 1"):
         raise UserError(f"There are no results at {store.folder}; `paceline run cifar10-conv` makes some.")
-    if choice.everything:
+    if wanted.everything:
         return _all(store)
-    if choice.runs:
-        return _chosen_runs(store, [store.find_run(text) for text in choice.runs])
-    return _whole_plan(store, _named_plan(plans, choice.plan) if choice.plan else _newest_plan(store, choice.suite))
+    if wanted.runs:
+        return _chosen_runs(store, [store.find_run(text) for text in wanted.runs])
+    return _whole_plan(store, _named_plan(plans, wanted.plan) if wanted.plan else _newest_plan(store, wanted.suite))
 
 
 def _all(store: Store) -> BundleContents:

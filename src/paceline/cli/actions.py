@@ -40,7 +40,7 @@ from paceline.studies.equivalence.verification_cases import VerificationMatrix
 from paceline.studies.equivalence.verify import make_trial, verify
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import LINES_BYTES, open_plain
-from paceline.system.machine.machine import this_machine
+from paceline.system.machine.hardware import this_machine
 from paceline.system.machine_lock import alone
 from paceline.system.text.formatting import duration
 from paceline.system.text.safe_text import printable
@@ -90,32 +90,32 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
     store = Store(folder)
     plan = with_older_results(plan_of(what, settings), store, done)
     save = partial(store.save_plan, command=shlex.join(["paceline", *sys.argv[1:]]))
-    with alone(wait=wait) as measuring:
+    with alone(wait=wait) as lock:
         plan_id = save(plan, older_runs=done)
-        measuring.note_plan(folder, plan_id)
+        lock.note_plan(folder, plan_id)
         _warn(plan, pending(plan, store, done), settings)
-        measure(plan, store, done, measuring)
+        measure(plan, store, done, lock)
         for wider_id, added in further_rounds(plan, plan_id, store, save, done):
-            measuring.note_plan(folder, wider_id)
-            measure(added, store, done, measuring)
+            lock.note_plan(folder, wider_id)
+            measure(added, store, done, lock)
             plan_id = wider_id
     failed = show_measured(folder, plan_id)
     _say_skips(plan, what)
     return failed
 
 
-def time_commands(words: Sequence[str], wishes: timing.TimeOptions, folder: Path, *, wait: bool = False) -> bool:
+def time_commands(words: Sequence[str], options: timing.TimeOptions, folder: Path, *, wait: bool = False) -> bool:
     """Measure commands that are not ours and print their table; whether any failed."""
     store, machine = Store(folder), this_machine()
-    plan = timing.make_plan(words, wishes, machine)
+    plan = timing.make_plan(words, options, machine)
     console = Console(stderr=True)
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    with alone(wait=wait) as measuring:
+    with alone(wait=wait) as lock:
         plan_id = store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
-        measuring.note_plan(folder, plan_id)
+        lock.note_plan(folder, plan_id)
         _warn(plan, plan.runs, {})
-        bench = timing.CommandTools(store, machine, say, wishes.echo, measuring.note_run)
-        timing.measure(plan, wishes.warmup_runs, bench)
+        tools = timing.CommandTools(store, machine, say, options.echo, lock.note_run)
+        timing.measure(plan, options.warmup_runs, tools)
     return show_measured(folder, plan_id)
 
 
@@ -152,9 +152,9 @@ def show_table(
 def verify_frameworks(matrix: VerificationMatrix, names: Sequence[str]) -> Iterator[Verdict]:
     """Compare each framework with the reference, one verdict after the other."""
     machine, say = this_machine(), Console(stderr=True, highlight=False, soft_wrap=True).print
-    questions = matrix.questions(machine)
+    questions = matrix.cases(machine)
     contestants = list(_ready(names, say))
-    for question in questions:
+    for case in questions:
         reasons = {contestant.name: question.reason_to_skip(contestant.framework) for contestant in contestants}
         for name, reason in reasons.items():
             if reason:

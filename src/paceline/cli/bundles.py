@@ -85,7 +85,7 @@ def replay(  # noqa: PLR0913 - each is a flag
     """
     from paceline.report.studies.replays import FORMATS
     from paceline.store.store import Store
-    from paceline.studies.replay.replay import replay as run_again
+    from paceline.studies.replay.rerun import replay as run_again
     from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)

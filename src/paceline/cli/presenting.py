@@ -71,7 +71,7 @@ def serve(*, port: int = 8640, host: str = "127.0.0.1", store: StoreFlag = None)
     host
         An address of this machine; any but the loopback wants a token, which is printed or taken from $PACELINE_TOKEN.
     """
-    from paceline.report.server.server import serve as serve_store
+    from paceline.report.server.application import serve as serve_store
 
     try:
         serve_store(store or default_store(), host, port, lambda line: print(line, flush=True))

@@ -101,7 +101,7 @@ def _cards(text: str) -> str:
 
 
 def _growing_sets(text: str) -> str:
-    from paceline.system.machine.machine import this_machine
+    from paceline.system.machine.hardware import this_machine
     from paceline.system.text.synonyms import NO_GPUS
 
     counts = text.split(",")

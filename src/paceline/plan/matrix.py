@@ -17,7 +17,7 @@ from paceline.plan.shares import EQUAL, MEASURED, check_shares, fitting, given_s
 from paceline.plan.suite import DEFAULT_STEPS, Suite
 from paceline.system.errors import UserError, unknown
 from paceline.system.limits import STEPS, check_cells
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 
 UPDATES = ("replicated", "parameter_server", "independent")
 FAKE_SOURCES = ("fake:device", "fake:host", "fake:python")

@@ -21,7 +21,7 @@ from paceline.plan.run_keys import run_key
 from paceline.plan.shares import MEASURED, given_shares
 from paceline.plan.suite import Suite
 from paceline.system.limits import check_runs
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline_worker.protocol import Job
 
 BLOCKS = 10  # readings of the clock in a run: enough to see jitter, too few to cost anything

@@ -10,7 +10,7 @@ from paceline.plan.planning import Plan, make_plan
 from paceline.plan.skipping import check_wanted
 from paceline.plan.suite import Suite, known_suites, load_suite, make_suite
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import this_machine
+from paceline.system.machine.hardware import this_machine
 
 
 def read_suite(what: Sequence[str], settings: Mapping[str, Any]) -> Suite:

@@ -11,7 +11,7 @@ from paceline.environments.code_meaning import requirement_lines
 from paceline.environments.worker_code import code_hash
 from paceline.plan.cell import Cell
 from paceline.system.keys import short_key, without_defaults
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 
 KEY_VERSION = 2  # the first one hashed defaults, too
 

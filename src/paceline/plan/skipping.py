@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.plan.devices import check_present, missing_gpus
 from paceline.plan.planning import Plan
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline.system.text.safe_text import shortened
 
 MOST_REASONS = 3

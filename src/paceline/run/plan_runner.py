@@ -14,7 +14,7 @@ from paceline.plan.planning import Plan, Run
 from paceline.run.progress import ProgressDisplay
 from paceline.run.session import RunTools, execute
 from paceline.store.store import Store
-from paceline.system.machine.machine import this_machine
+from paceline.system.machine.hardware import this_machine
 from paceline.system.machine_lock import MachineLock
 
 
@@ -24,17 +24,17 @@ def pending(plan: Plan, store: Store, done: str) -> list[Run]:
     return [run for run in plan.runs if run.key not in keys]
 
 
-def measure(plan: Plan, store: Store, done: str, measuring: MachineLock) -> None:
+def measure(plan: Plan, store: Store, done: str, lock: MachineLock) -> None:
     """Carry out what is missing of a plan."""
     console, todo = Console(stderr=True), pending(plan, store, done)
     if len(todo) < len(plan.runs):
         console.print(f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done already", highlight=False)
     get_missing(plan, partial(console.print, markup=False, highlight=False, soft_wrap=True))
     with ProgressDisplay(console, todo, store.seconds_of, plan.names()) as progress:
-        tools = RunTools(store, this_machine(), progress, measuring.note_run)
+        tools = RunTools(store, this_machine(), progress, lock.note_run)
         for run in todo:
             execute(run, tools)
-    measuring.note_run("")
+    lock.note_run("")
 
 
 def get_missing(plan: Plan, say: Callable[[str], None]) -> None:

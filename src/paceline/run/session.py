@@ -36,7 +36,7 @@ from paceline.store.records.runs import OUTCOME_FILE, RunRecord
 from paceline.store.store import Store, new_id
 from paceline.system.errors import UserError
 from paceline.system.machine import oom_kills
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline_worker.protocol import Job
 
 

@@ -17,13 +17,13 @@ RUN = """
 SELECT run.*, noise.load, noise.other, noise.stolen, noise.throttled, noise.lowest_mhz,
        noise.highest_mhz,
        command.user_seconds, command.system_seconds, command.times_sampled, command.largest_process_bytes,
-       command.left_behind, told_train.value AS train_accuracy, told_test.value AS test_accuracy,
+       command.left_behind, train_reading.value AS train_accuracy, test_reading.value AS test_accuracy,
        (SELECT json_group_object(name, value) FROM reading WHERE reading.run_id = run.id) AS readings
 FROM run
 LEFT JOIN noise ON noise.run_id = run.id
 LEFT JOIN command ON command.run_id = run.id
-LEFT JOIN reading AS told_train ON told_train.run_id = run.id AND told_train.name = 'training accuracy'
-LEFT JOIN reading AS told_test ON told_test.run_id = run.id AND told_test.name = 'accuracy'
+LEFT JOIN reading AS train_reading ON train_reading.run_id = run.id AND train_reading.name = 'training accuracy'
+LEFT JOIN reading AS test_reading ON test_reading.run_id = run.id AND test_reading.name = 'accuracy'
 WHERE run.id IN ({}) ORDER BY run.repeat, run.id
 """
 ONE_ROW_EACH = (

@@ -119,8 +119,8 @@ def alone(*, wait: bool = False, say: Callable[[str], None] | None = None) -> It
             _wait_for(descriptor, say or (lambda line: print(line, file=sys.stderr)))
         elif not _taken(descriptor):
             raise UserError(f"Another measurement is running on this machine: {_who()}. Add --wait to wait for it.")
-        with MachineLock(descriptor) as measuring:
-            yield measuring
+        with MachineLock(descriptor) as lock:
+            yield lock
     finally:
         os.close(descriptor)
 

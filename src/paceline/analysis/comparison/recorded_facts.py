@@ -9,8 +9,8 @@ from itertools import groupby
 
 from paceline.store.index.setups import Setup
 from paceline.store.shown_variables import harmless
+from paceline.system.machine.hardware import Machine
 from paceline.system.machine.identity import name_in
-from paceline.system.machine.machine import Machine
 
 UNKNOWN, NONE = "unknown", "none"
 Items = Mapping[str, str]  # a value for each; where a kind has only one, its name is empty

@@ -13,7 +13,7 @@ from paceline.plan.cell import Cell
 from paceline.plan.devices import parse_devices
 from paceline.plan.matrix import cells_of
 from paceline.plan.suite import Suite, known_suites, load_suite
-from paceline.system.machine.machine import Machine, this_machine
+from paceline.system.machine.hardware import Machine, this_machine
 
 USUAL_UPDATE = "replicated"  # of texts that do not say how devices agree
 BETWEEN_CARDS = " + "  # in the name of a set of cards that differ

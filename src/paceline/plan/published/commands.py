@@ -13,7 +13,7 @@ from paceline.plan.cell import Cell
 from paceline.plan.cell_names import grouped
 from paceline.plan.published.cells import cell_of, device_count, suite_of
 from paceline.plan.suite import Suite
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 
 WIDTH = 80  # letters of a terminal that is not wide
 USUAL = Suite()  # defaults, which a command leaves out

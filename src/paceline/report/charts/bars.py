@@ -29,10 +29,10 @@ class Bar(NamedTuple):
     cut: bool = False  # the span goes on
 
 
-def speed(material: ChartData) -> Drawing | None:
+def speed(data: ChartData) -> Drawing | None:
     """Images/s with 95 % intervals."""
-    choice = ChartedRows.of(material.rows)
-    found = [(name, row, row.images_per_second) for name, row in choice.named.items() if row.images_per_second]
+    charted = ChartedRows.of(data.rows)
+    found = [(name, row, row.images_per_second) for name, row in charted.named.items() if row.images_per_second]
     if not found:
         return None
     ranked = sorted(found, key=lambda each: -each[2].median)
@@ -41,7 +41,7 @@ def speed(material: ChartData) -> Drawing | None:
     in_words = [f"{name} {with_interval(value)}" for name, _, value in ranked]
     beyond = [bar.name for bar in bars if bar.cut]
     notes = [f"the interval goes on beyond the picture: {few(beyond, MOST_NAMED, ', ')}"] if beyond else []
-    return Drawing(_bars(bars, choice, material, "images/s"), in_words, [*choice.notes, *notes])
+    return Drawing(_bars(bars, charted, data, "images/s"), in_words, [*charted.notes, *notes])
 
 
 def _speed_bar(name: str, row: Row, value: Estimate, end: float) -> Bar:
@@ -51,7 +51,7 @@ def _speed_bar(name: str, row: Row, value: Estimate, end: float) -> Bar:
     return Bar(name, row, value.median, (value.low, min(value.high, end)), label, cut=value.high > end)
 
 
-def memory(material: ChartData) -> Drawing | None:
+def memory(data: ChartData) -> Drawing | None:
     """Peak minus idle; where devices or runs differ, also from the lowest to the highest."""
 
     def bar(name: str, row: Row) -> Bar:
@@ -62,46 +62,46 @@ def memory(material: ChartData) -> Drawing | None:
         label = f"{joined(found)} in all devices together" if whole else joined(found)
         return Bar(name, row, max(found), span, outcome(row, label), hollow=whole)
 
-    choice = ChartedRows.of(material.rows)
-    bars = [bar(name, row) for name, row in choice.named.items() if row.peak_memory_mib]
+    charted = ChartedRows.of(data.rows)
+    bars = [bar(name, row) for name, row in charted.named.items() if row.peak_memory_mib]
     if not bars:
         return None
     in_words = [f"{bar.name} {bar.label}" for bar in sorted(bars, key=lambda bar: (bar.hollow, bar.value))]
     together = [bar.name for bar in bars if bar.hollow]
     notes = [f"hollow, and not ranked: {TOGETHER}: {few(together, MOST_NAMED, ', ')}"] if together else []
     title = "MiB of a device, peak minus idle" + ("; hollow: of all devices" if together else "")
-    return Drawing(_bars(bars, choice, material, title), in_words, [*choice.notes, *notes])
+    return Drawing(_bars(bars, charted, data, title), in_words, [*charted.notes, *notes])
 
 
-def _bars(bars: Sequence[Bar], choice: ChartedRows, material: ChartData, title: str) -> Spec:
-    line, along = choice.line(), amount("value", title, tickCount=6)
+def _bars(bars: Sequence[Bar], charted: ChartedRows, data: ChartData, title: str) -> Spec:
+    line, along = charted.line(), amount("value", title, tickCount=6)
     ends = [{"cell": bar.name, "value": max(bar.value, *(bar.span or (0.0,))), "said": bar.label} for bar in bars]
     spans = [{"cell": bar.name, "low": bar.span[0], "high": bar.span[1], "cut": bar.cut} for bar in bars if bar.span]
     drawn = {bar.name for bar in bars}
     return lines_of_cells(
-        choice,
-        *_lengths(bars, material, x=along, y=line),
+        charted,
+        *_lengths(bars, data, x=along, y=line),
         *intervals(spans, line, title),
         words(ends, "left", x=along, y=line),
-        *without_value([name for name in choice.names if name not in drawn], choice, material, along),
+        *without_value([name for name in charted.names if name not in drawn], charted, data, along),
     )
 
 
-def _lengths(bars: Sequence[Bar], material: ChartData, **channels: Spec) -> Iterator[Spec]:
+def _lengths(bars: Sequence[Bar], data: ChartData, **channels: Spec) -> Iterator[Spec]:
     for style, hollow in (("value", False), ("hollow", True)):
         values = [
-            {"cell": bar.name, "value": bar.value, **material.linked(bar.row, f"{bar.name}: {bar.label}")}
+            {"cell": bar.name, "value": bar.value, **data.linked(bar.row, f"{bar.name}: {bar.label}")}
             for bar in bars
             if bar.hollow is hollow
         ]
         if values:
-            yield layer({"type": "bar", "style": style, "height": 14}, values, **channels, **material.links())
+            yield layer({"type": "bar", "style": style, "height": 14}, values, **channels, **data.links())
 
 
-def lines_of_cells(choice: ChartedRows, *layers: Spec) -> Spec:
+def lines_of_cells(charted: ChartedRows, *layers: Spec) -> Spec:
     """These layers, and before them the names of the cells."""
-    called = [{"cell": name, "said": name} for name in choice.names]
-    before = words(called, "right", x={"value": 0}, y=choice.line())
+    called = [{"cell": name, "said": name} for name in charted.names]
+    before = words(called, "right", x={"value": 0}, y=charted.line())
     return {"width": WIDTH, "height": {"step": BAR_STEP}, "layer": [*layers, before]}
 
 
@@ -115,13 +115,13 @@ def intervals(spans: Sequence[Spec], line: Spec, title: str) -> Iterator[Spec]:
         yield layer(silent("tick", size=8, thickness=1.5), ended, x=amount(end, title), y=line)
 
 
-def without_value(missing: Sequence[str], choice: ChartedRows, material: ChartData, along: Spec) -> Iterator[Spec]:
+def without_value(missing: Sequence[str], charted: ChartedRows, data: ChartData, along: Spec) -> Iterator[Spec]:
     """Why a cell has no bar, where its bar would begin."""
     if not missing:
         return
-    rows = choice.named
+    rows = charted.named
     values = [
-        {"cell": name, "value": 0, "said": f"× {outcome(rows[name], '')}", **material.linked(rows[name], "")}
+        {"cell": name, "value": 0, "said": f"× {outcome(rows[name], '')}", **data.linked(rows[name], "")}
         for name in missing
     ]
-    yield words(values, "left", x=along, y=choice.line(), **material.href())
+    yield words(values, "left", x=along, y=charted.line(), **data.href())

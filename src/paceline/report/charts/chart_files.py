@@ -39,19 +39,19 @@ class ChartRequest:
         check_place(self.path, f"{self.kind}.svg")
 
 
-def draw(wish: ChartRequest, folder: Path, filters: CellFilters, target: float | None) -> str:
+def draw(request: ChartRequest, folder: Path, filters: CellFilters, target: float | None) -> str:
     """Write the chart; what was drawn, and what else could be."""
-    wish.check()
+    request.check()
     rows = chosen_rows(folder, filters, target)
     series = load_series(Store(folder), [run for row in rows for run in row.runs])
-    found = list(pictures(wish.kind, rows, series))
+    found = list(pictures(request.kind, rows, series))
     if not found:
-        raise UserError(f"Nothing to draw: the chart of {wish.kind} needs {KINDS[wish.kind].needs}.")
-    if not 1 <= wish.table <= len(found):
-        raise UserError(f"There is no table {wish.table}: of these results {len(found)} can be drawn so.")
-    picture = found[wish.table - 1]
-    write_bytes(wish.path, FORMATS[wish.path.suffix.lower()](picture, LOOKS[wish.look]))
-    lines = [f"{wish.path}: {KINDS[wish.kind].title}: {picture.shared}", *_others(found, wish.table)]
+        raise UserError(f"Nothing to draw: the chart of {request.kind} needs {KINDS[request.kind].needs}.")
+    if not 1 <= request.table <= len(found):
+        raise UserError(f"There is no table {request.table}: of these results {len(found)} can be drawn so.")
+    picture = found[request.table - 1]
+    write_bytes(request.path, FORMATS[request.path.suffix.lower()](picture, LOOKS[request.look]))
+    lines = [f"{request.path}: {KINDS[request.kind].title}: {picture.shared}", *_others(found, request.table)]
     return "\n".join(map(printable, lines))
 
 

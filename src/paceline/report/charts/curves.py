@@ -41,18 +41,18 @@ class CurvePoint(NamedTuple):
 Curves = dict[str, list[CurvePoint]]
 
 
-def loss(material: ChartData) -> Drawing | None:
+def loss(data: ChartData) -> Drawing | None:
     """Training loss of each block."""
 
     def blocks(run: str) -> Sequence[Moment]:
-        return material.series.blocks.get(run, ())
+        return data.series.blocks.get(run, ())
 
-    shown = _shown(material, blocks, lambda moment: moment.train_loss)
+    shown = _shown(data, blocks, lambda moment: moment.train_loss)
     if not any(len(points) > 1 for points in shown.curves.values()):
         return None  # a single point is no course
     up = amount("value", "training loss", zero=False)
     texts = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
-    return Drawing(_panels(up, shown, material, {}), texts, [*_diverged(shown, blocks), *shown.notes])
+    return Drawing(_panels(up, shown, data, {}), texts, [*_diverged(shown, blocks), *shown.notes])
 
 
 def _diverged(shown: ShownCurves, blocks: Callable[[str], Sequence[Moment]]) -> list[str]:
@@ -69,19 +69,19 @@ def _diverged(shown: ShownCurves, blocks: Callable[[str], Sequence[Moment]]) -> 
     return [*texts[:MOST_DESCRIBED], *more]
 
 
-def accuracy(material: ChartData) -> Drawing | None:
+def accuracy(data: ChartData) -> Drawing | None:
     """Test accuracy after each epoch; training accuracy as thin lines."""
 
     def epochs(run: str) -> Sequence[Moment]:
-        return material.series.epochs.get(run, ())
+        return data.series.epochs.get(run, ())
 
-    shown = _shown(material, epochs, lambda moment: moment.test_accuracy)
+    shown = _shown(data, epochs, lambda moment: moment.test_accuracy)
     if not shown.curves:
         return None
     training = _curves(shown.rows, epochs, lambda moment: moment.train_accuracy)
     up = amount("value", "accuracy", zero=False, format=".1~%")
     texts = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
-    body = _panels(up, shown, material, training)
+    body = _panels(up, shown, data, training)
     for panel in body["hconcat"]:
         panel["layer"] += _targets(shown.rows.values(), up)
     return Drawing(body, texts, shown.notes)
@@ -110,9 +110,9 @@ class ShownCurves(NamedTuple):
     notes: Sequence[str]
 
 
-def _shown(material: ChartData, moments: Callable[[str], Sequence[Moment]], value: Value) -> ShownCurves:
+def _shown(data: ChartData, moments: Callable[[str], Sequence[Moment]], value: Value) -> ShownCurves:
     """The fastest cells that have a course."""
-    ranked = sorted(material.rows, key=slowness)
+    ranked = sorted(data.rows, key=slowness)
     named = dict(zip(numbered(names(ranked)), ranked, strict=True))
     curves = _curves(named, moments, value)
     kept = {name: curves[name] for name in list(curves)[:MOST_LINES]}
@@ -149,7 +149,7 @@ def _thinned(points: list[CurvePoint]) -> list[CurvePoint]:
     return [points[round(place * (len(points) - 1) / (MOST_POINTS - 1))] for place in range(MOST_POINTS)]
 
 
-def _panels(up: Spec, shown: ShownCurves, material: ChartData, training: Curves) -> Spec:
+def _panels(up: Spec, shown: ShownCurves, data: ChartData, training: Curves) -> Spec:
     axes = (
         amount("seconds", "seconds of training", tickCount=5),
         amount("images", "images trained", tickCount=3, format=",.0f"),
@@ -158,14 +158,14 @@ def _panels(up: Spec, shown: ShownCurves, material: ChartData, training: Curves)
         {
             "width": PANEL_WIDTH,
             "height": PANEL_HEIGHT,
-            "layer": list(_layers(along, up, shown, material, training)),
+            "layer": list(_layers(along, up, shown, data, training)),
         }
         for along in axes
     ]
     return {"hconcat": panels, "spacing": 40}
 
 
-def _layers(along: Spec, up: Spec, shown: ShownCurves, material: ChartData, training: Curves) -> Iterator[Spec]:
+def _layers(along: Spec, up: Spec, shown: ShownCurves, data: ChartData, training: Curves) -> Iterator[Spec]:
     """Between what the runs lie, the medians, and at their end the mark that leads to the cell."""
     look, curves = distinct_lines(list(shown.curves)), shown.curves
     bands = [value for value in _values(curves) if value["low"] < value["high"]]
@@ -180,12 +180,12 @@ def _layers(along: Spec, up: Spec, shown: ShownCurves, material: ChartData, trai
         {
             "line": name,
             **points[-1]._asdict(),
-            **material.linked(shown.rows[name], f"{name}: {_end(points[-1])}"),
+            **data.linked(shown.rows[name], f"{name}: {_end(points[-1])}"),
         }
         for name, points in curves.items()
     ]
     mark = {"type": "point", "filled": True}
-    yield layer(mark, lasts, x=along, y=up, color=look["color"], shape=look["shape"], **material.links())
+    yield layer(mark, lasts, x=along, y=up, color=look["color"], shape=look["shape"], **data.links())
 
 
 def _values(curves: Curves) -> list[Spec]:

@@ -37,40 +37,40 @@ class StepTimes(NamedTuple):
         return cls(min(values), quarter, middle, three_quarters, max(values))
 
 
-def steps(material: ChartData) -> Drawing | None:
+def steps(data: ChartData) -> Drawing | None:
     """Time of a step: lowest, middle half, median, highest."""
-    choice = ChartedRows.of(material.rows)
-    boxes = _of_each(choice, lambda row: StepTimes.of(row, material.series))
+    charted = ChartedRows.of(data.rows)
+    boxes = _of_each(charted, lambda row: StepTimes.of(row, data.series))
     if not boxes:
         return None
-    title, rows, line = "milliseconds of a step", choice.named, choice.line()
+    title, rows, line = "milliseconds of a step", charted.named, charted.line()
     labels = {name: f"{number(box.middle)} ms" for name, box in boxes.items()}
     values = [
-        {"cell": name, **box._asdict(), **material.linked(rows[name], f"{name}: median {labels[name]}")}
+        {"cell": name, **box._asdict(), **data.linked(rows[name], f"{name}: median {labels[name]}")}
         for name, box in boxes.items()
     ]
     ends = [{"cell": name, "value": box.high, "said": outcome(rows[name], labels[name])} for name, box in boxes.items()]
     half = {"x": amount("quarter", title), "x2": {"field": "three_quarters"}, "y": line}
     along = amount("value", title, tickCount=6)
     body = lines_of_cells(
-        choice,
+        charted,
         *intervals(values, line, title),
-        layer({"type": "bar", "style": "value", "height": 12}, values, **half, **material.links()),
+        layer({"type": "bar", "style": "value", "height": 12}, values, **half, **data.links()),
         layer(silent("tick", size=16, thickness=2.5), values, x=amount("middle", title), y=line),
         words(ends, "left", x=along, y=line),
-        *without_value([name for name in rows if name not in boxes], choice, material, along),
+        *without_value([name for name in rows if name not in boxes], charted, data, along),
     )
     in_words = [f"{name} {labels[name]} ({number(box.low)}–{number(box.high)})" for name, box in boxes.items()]
-    return Drawing(body, in_words, choice.notes)
+    return Drawing(body, in_words, charted.notes)
 
 
-def phases(material: ChartData) -> Drawing | None:
+def phases(data: ChartData) -> Drawing | None:
     """Where the time of a run goes: seconds of each phase, median of the runs."""
-    choice = ChartedRows.of(material.rows)
-    spent = _of_each(choice, lambda row: _phase_seconds(row, material.series))
+    charted = ChartedRows.of(data.rows)
+    spent = _of_each(charted, lambda row: _phase_seconds(row, data.series))
     if not spent:
         return None
-    rows, line = choice.named, choice.line()
+    rows, line = charted.named, charted.line()
     labels = {name: outcome(rows[name], _shares(found)) for name, found in spent.items()}
     parts = [{"cell": name, **part} for name, found in spent.items() for part in _stacked(found)]
     whole = [
@@ -78,25 +78,25 @@ def phases(material: ChartData) -> Drawing | None:
             "cell": name,
             "value": sum(found.values()),
             "said": labels[name],
-            **material.linked(rows[name], f"{name}: {labels[name]}: {_listed(found)}"),
+            **data.linked(rows[name], f"{name}: {labels[name]}: {_listed(found)}"),
         }
         for name, found in spent.items()
     ]
     along = amount("value", "seconds, medians of the phases", tickCount=6)
     segment = {"x": along, "x2": {"field": "end"}, "y": line, "opacity": _ink()}
     body = lines_of_cells(
-        choice,
+        charted,
         layer(silent("bar", style="phase", height=14), parts, **segment),
-        layer({"type": "bar", "style": "outline", "height": 14}, whole, x=along, y=line, **material.links()),
+        layer({"type": "bar", "style": "outline", "height": 14}, whole, x=along, y=line, **data.links()),
         words(whole, "left", x=along, y=line),
-        *without_value([name for name in rows if name not in spent], choice, material, along),
+        *without_value([name for name in rows if name not in spent], charted, data, along),
     )
-    return Drawing(body, [f"{name} {shares}" for name, shares in labels.items()], choice.notes)
+    return Drawing(body, [f"{name} {shares}" for name, shares in labels.items()], charted.notes)
 
 
-def _of_each(choice: ChartedRows, find: Callable[[Row], Found | None]) -> dict[str, Found]:
+def _of_each(charted: ChartedRows, find: Callable[[Row], Found | None]) -> dict[str, Found]:
     """What is found of each cell, where anything is."""
-    return {name: found for name, row in choice.named.items() if (found := find(row))}
+    return {name: found for name, row in charted.named.items() if (found := find(row))}
 
 
 def _phase_seconds(row: Row, series: Series) -> dict[str, float]:

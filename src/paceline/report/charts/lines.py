@@ -40,15 +40,15 @@ class Lines:
         return zip(self.rows, self.names, strict=True)
 
 
-def scaling(material: ChartData) -> Drawing | None:
+def scaling(data: ChartData) -> Drawing | None:
     """Speed-up against devices with the ideal line, and efficiency."""
-    alike = [row for row in material.rows if not (row.wrapped or row.slow or _has_different_devices(row))]
+    alike = [row for row in data.rows if not (row.wrapped or row.slow or _has_different_devices(row))]
     lines = _lines(alike, BY_DEVICES, lambda row: row.scaling is not None)
     most = max((row.device_count for row in lines.rows), default=1)
     if most == 1:
         return None
     values = [
-        {"line": name, "devices": row.device_count, **_speed_up(row), **material.linked(row, _scaling_text(row, name))}
+        {"line": name, "devices": row.device_count, **_speed_up(row), **data.linked(row, _scaling_text(row, name))}
         for row, name in lines.points()
     ]
     counts = sorted({row.device_count for row in lines.rows})
@@ -60,10 +60,10 @@ def scaling(material: ChartData) -> Drawing | None:
     ideal = [{"devices": count, "scaling": count, "efficiency": 1, "said": "ideal"} for count in (1, most)]
     shown, cut = _cut(values, "scaling", "efficiency")
     panels = [
-        {**_size(PANEL_WIDTH), "layer": [*_ideal(ideal, along, up), *_points(shown, along, up, lines, material)]}
+        {**_size(PANEL_WIDTH), "layer": [*_ideal(ideal, along, up), *_points(shown, along, up, lines, data)]}
         for up in (speed_up, efficiency)
     ]
-    left = len(material.rows) - len(alike)
+    left = len(data.rows) - len(alike)
     left_out = [f"without {left} cells of unlike, slowed or wrapped devices"] if left else []
     in_words = [_scaling_text(row, name) for row, name in lines.points() if row.device_count > 1]
     return Drawing({"hconcat": panels, "spacing": 40}, in_words, [*lines.notes, *left_out, *cut])
@@ -102,15 +102,15 @@ def _both_ends(along: Spec, up: Spec) -> dict[str, Spec]:
     return {"x": along, "y": up, "x2": {"field": "last_devices"}, "y2": {"field": "last"}}
 
 
-def batch(material: ChartData) -> Drawing | None:
+def batch(data: ChartData) -> Drawing | None:
     """Images/s against the images of a step."""
-    rows = [row for row in material.rows if not row.command]
+    rows = [row for row in data.rows if not row.command]
     lines = _lines(rows, BY_BATCH, lambda row: row.images_per_second is not None)
     sizes = sorted({row.batch_size for row in lines.rows})
     if len(lines.rows) == len(lines.called):
         return None  # each line is a point
     values = [
-        {"line": name, "batch": row.batch_size, **_speed(row), **material.linked(row, _speed_text(row, name))}
+        {"line": name, "batch": row.batch_size, **_speed(row), **data.linked(row, _speed_text(row, name))}
         for row, name in lines.points()
     ]
     along = amount("batch", "images of a step, on all devices", zero=False, values=sizes, format="d")
@@ -119,7 +119,7 @@ def batch(material: ChartData) -> Drawing | None:
     best = {name: min((row for row, line in lines.points() if line == name), key=slowness) for name in lines.called}
     in_words = [f"fastest {_speed_text(row, name)}" for name, row in best.items()]
     shown, cut = _cut(values, "speed")
-    body = {**_size(WIDTH), "layer": list(_points(shown, along, up, lines, material))}
+    body = {**_size(WIDTH), "layer": list(_points(shown, along, up, lines, data))}
     return Drawing(body, in_words, [*lines.notes, *cut])
 
 
@@ -192,7 +192,7 @@ def _cut(values: Sequence[Spec], *names: str) -> tuple[list[Spec], list[str]]:
     return shown, counted(count, "interval goes on beyond the picture", "intervals go on beyond the picture")
 
 
-def _points(values: Sequence[Spec], along: Spec, up: Spec, lines: Lines, material: ChartData) -> Iterator[Spec]:
+def _points(values: Sequence[Spec], along: Spec, up: Spec, lines: Lines, data: ChartData) -> Iterator[Spec]:
     """Intervals below lines below points; hollow ones are doubtful."""
     look, name = distinct_lines(lines.called), up["field"]
     spans = [value for value in values if f"{name}_low" in value]
@@ -206,4 +206,4 @@ def _points(values: Sequence[Spec], along: Spec, up: Spec, lines: Lines, materia
         found = [value for value in values if value["doubtful"] is doubtful]
         if found:
             mark = {"type": "point", "filled": not doubtful}
-            yield layer(mark, found, x=along, y=up, color=look["color"], shape=look["shape"], **material.links())
+            yield layer(mark, found, x=along, y=up, color=look["color"], shape=look["shape"], **data.links())

@@ -12,7 +12,7 @@ from paceline.plan.devices import DeviceSet, assign_cores, check_present, wanted
 from paceline.plan.external.command import ExternalCommand, OutputMetric
 from paceline.plan.external.output_metrics import parse_metric, preset
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline.system.text.safe_text import QUOTED, printable, shortened
 
 BETWEEN = "---"

@@ -36,7 +36,7 @@ from paceline.store.store import Store, new_id
 from paceline.system.keys import short_key, without_defaults
 from paceline.system.limits import check_flag, check_runs
 from paceline.system.machine import oom_kills
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline.system.text.formatting import duration
 from paceline.system.text.safe_text import one_line
 
@@ -61,40 +61,40 @@ class TimeOptions:
     echo: bool = False
 
 
-def make_plan(given: Sequence[str], wishes: TimeOptions, machine: Machine) -> Plan:
+def make_plan(given: Sequence[str], options: TimeOptions, machine: Machine) -> Plan:
     """Check all that a user can get wrong, then lay out the rounds."""
-    _check(wishes)
-    cells = cells_of(words.split(given), wishes, machine)
-    check_runs(len(cells) * wishes.repeats)
+    _check(options)
+    cells = cells_of(words.split(given), options, machine)
+    check_runs(len(cells) * options.repeats)
     suite = Suite(
         name=SUITE,
         workload=(words.WORKLOAD,),
         framework=tuple(cell.framework for cell in cells),
         devices=tuple(dict.fromkeys(cell.devices for cell in cells)),
-        repeats=wishes.repeats,
-        timeout=wishes.timeout,
+        repeats=options.repeats,
+        timeout=options.timeout,
     )
     moment = new_id()  # a command may have changed since it was measured before, so nothing is taken from then
-    rounds = [_round(cells, repeat, moment, wishes.timeout) for repeat in range(wishes.repeats)]
+    rounds = [_round(cells, repeat, moment, options.timeout) for repeat in range(options.repeats)]
     return Plan(suite, tuple(cells), (), tuple(run for runs in rounds for run in runs))
 
 
-def _check(wishes: TimeOptions) -> None:
-    check_flag("--repeats", wishes.repeats)
-    check_flag("--warmup-runs", wishes.warmup_runs)
-    check_flag("--timeout", wishes.timeout)
+def _check(options: TimeOptions) -> None:
+    check_flag("--repeats", options.repeats)
+    check_flag("--warmup-runs", options.warmup_runs)
+    check_flag("--timeout", options.timeout)
 
 
-def cells_of(commands: Sequence[tuple[str, ...]], wishes: TimeOptions, machine: Machine) -> list[Cell]:
-    labels, count = words.labels(commands, wishes.names), len(commands)
-    devices = words.for_each("--devices", wishes.devices, count, words.usual_devices(machine))
-    presets = words.for_each("--preset", wishes.presets, count, "none")
+def cells_of(commands: Sequence[tuple[str, ...]], options: TimeOptions, machine: Machine) -> list[Cell]:
+    labels, count = words.labels(commands, options.names), len(commands)
+    devices = words.for_each("--devices", options.devices, count, words.usual_devices(machine))
+    presets = words.for_each("--preset", options.presets, count, "none")
     return [
         words.cell_of(
             label,
             words.device_set(place, machine),
             ExternalCommand(
-                arguments=command, folder=str(Path.cwd()), metrics=words.chosen_metrics(wishes.metrics, preset)
+                arguments=command, folder=str(Path.cwd()), metrics=words.chosen_metrics(options.metrics, preset)
             ),
             machine,
         )
@@ -124,15 +124,15 @@ class CommandTools:
     note_run: Callable[[str], None] = ignore  # called with the id of each run as it begins
 
 
-def measure(plan: Plan, warmup_runs: int, bench: CommandTools) -> None:
+def measure(plan: Plan, warmup_runs: int, tools: CommandTools) -> None:
     """All runs, after those that only warm up disks and caches and are forgotten."""
     for number in range(1, warmup_runs + 1):
         for cell in plan.cells:
-            outcome = execute(Run(cell, 0, "warm-up", plan.suite.timeout), bench, keep=False)
-            bench.say(f"[warm-up {number}/{warmup_runs}] {cell.framework}: {_outcome_text(outcome)}")
+            outcome = execute(Run(cell, 0, "warm-up", plan.suite.timeout), tools, keep=False)
+            tools.say(f"[warm-up {number}/{warmup_runs}] {cell.framework}: {_outcome_text(outcome)}")
     for number, run in enumerate(plan.runs, 1):
-        outcome = execute(run, bench)
-        bench.say(f"[{number}/{len(plan.runs)}] {run.cell.framework}: {_outcome_text(outcome)}")
+        outcome = execute(run, tools)
+        tools.say(f"[{number}/{len(plan.runs)}] {run.cell.framework}: {_outcome_text(outcome)}")
 
 
 def _outcome_text(outcome: Outcome) -> str:
@@ -140,26 +140,26 @@ def _outcome_text(outcome: Outcome) -> str:
     return exact if outcome.status == "ok" else f"failed: {outcome.kind}: {outcome.message}"
 
 
-def execute(run: Run, bench: CommandTools, *, keep: bool = True) -> Outcome:
+def execute(run: Run, tools: CommandTools, *, keep: bool = True) -> Outcome:
     """Carry one run to the store; its folder is gone again if the user cuts it off, or it is not to be kept."""
-    record = _record(run, bench.machine)
-    folder = bench.store.create_run(record)
+    record = _record(run, tools.machine)
+    folder = tools.store.create_run(record)
     with internal_errors.kept(folder):  # the run does not depend on those who watch
-        bench.note_run(record.id)
+        tools.note_run(record.id)
     try:
         return internal_errors.recorded(
-            folder, bench.store, lambda: _carry_out(run, record, bench), keep=keep, phase=PHASE
+            folder, tools.store, lambda: _carry_out(run, record, tools), keep=keep, phase=PHASE
         )
     finally:
         if not (folder / OUTCOME_FILE).exists():
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _carry_out(run: Run, record: RunRecord, bench: CommandTools) -> Outcome:
-    folder = bench.store.run_folder(record.id)
-    bench.store.describe_run(folder, replace(record, code=code_of(_command(run.cell))))
+def _carry_out(run: Run, record: RunRecord, tools: CommandTools) -> Outcome:
+    folder = tools.store.run_folder(record.id)
+    tools.store.describe_run(folder, replace(record, code=code_of(_command(run.cell))))
     kills, gpus = oom_kills.kills(), run.cell.device_set.gpus
-    with CommandProcess(_command(run.cell), folder, run.timeout_seconds, echo=bench.echo, gpus=gpus) as process:
+    with CommandProcess(_command(run.cell), folder, run.timeout_seconds, echo=tools.echo, gpus=gpus) as process:
         report = process.follow()
     outcome = judge(run, process, report, folder / LOG_FILE, memory_ran_out=oom_kills.killed_since(kills))
     _save_usage(run, process, report, folder)

@@ -9,7 +9,7 @@ import msgspec
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import CommandCode
 from paceline.system.format_versions import PLAN, RUN_RECORD, VERSIONS
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 
 RUN_FOLDER, PLAN_FOLDER = "runs", "plans"
 RUN_FILE, OUTCOME_FILE = "run.json", "outcome.json"

@@ -1,4 +1,4 @@
-"""What `verify` is asked: a workload, the devices that are to train it, and how they compute, share and agree."""
+"""The cases that `verify` compares: a workload, the devices that are to train it, and how they compute, share and agree."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from paceline.plan.planning import lacking, too_many_devices, unable
 from paceline.plan.shares import EQUAL, MEASURED, check_shares, fitting, given_shares, proportions
 from paceline.store.records.verdict import setting
 from paceline.system.errors import UserError, unknown
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 
 LARGE_MACS = 10**9  # of one image: from here on the reference is given few of them
 SMALL_BATCH, BATCH = 4, 16
-MOST_IMAGES = 256  # that the reference is given without being told
+MOST_IMAGES = 256  # that the reference is given by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class VerificationCase:
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationMatrix:
-    """Questions as the command line asks them; every combination is one, unless it is none for a single device."""
+    """Cases as the command line asks for them: every combination that makes sense for its devices."""
 
     workloads: Sequence[str]
     devices: Sequence[str]
@@ -77,7 +77,7 @@ class VerificationMatrix:
     single: str = "plain"
     batch_size: int | None = None
 
-    def questions(self, machine: Machine) -> list[VerificationCase]:
+    def cases(self, machine: Machine) -> list[VerificationCase]:
         sets = [wanted_devices(text) for text in self.devices]
         for devices in sets:
             check_present(devices, machine)
@@ -95,8 +95,8 @@ class VerificationMatrix:
             for name, devices, precision in itertools.product(self.workloads, sets, self.precisions)
             for shares, wrapped in self._uses(devices)
         ]
-        for question in found:
-            question.images()  # refuses what cannot be divided before anything is computed
+        for case in found:
+            case.images()  # refuses what cannot be divided before anything is computed
         return found
 
     def _check(self, sets: Sequence[DeviceSet]) -> None:

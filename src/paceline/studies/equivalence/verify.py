@@ -16,7 +16,7 @@ from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.probing import Arrays, Probe, probe, reference_probe
 from paceline.studies.equivalence.quantities import Judge, finding, findings_of
 from paceline.studies.equivalence.verification_cases import VerificationCase
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Job
 
@@ -42,17 +42,17 @@ class Verification:
     dropping: Graph | None = None  # the network, if it has dropout: the job is then about the rest of it
 
 
-def make_trial(question: VerificationCase, machine: Machine, say: Say) -> Verification:
-    job = verification_job(question, machine)
+def make_trial(case: VerificationCase, machine: Machine, say: Say) -> Verification:
+    job = verification_job(case, machine)
     job = gently(job, reference_probe(job, say).arrays)
     return Verification(
-        workload=question.workload.name,
-        devices=question.devices.name,
+        workload=case.workload.name,
+        devices=case.devices.name,
         machine=machine.id,
         job=job,
         truth=reference_probe(job, say),
-        shares=question.shares,
-        dropping=question.workload.graph() if dropout.rates(question.workload.graph()) else None,
+        shares=case.shares,
+        dropping=case.workload.graph() if dropout.rates(case.workload.graph()) else None,
     )
 
 
@@ -63,9 +63,9 @@ def gently(job: Job, shown: Arrays) -> Job:
     return replace(job, rates=(gentle,) * (STEPS - 2) + (gentle / 2,) * 2)  # a change of the rate is seen, too
 
 
-def verification_job(question: VerificationCase, machine: Machine) -> Job:
+def verification_job(case: VerificationCase, machine: Machine) -> Job:
     """A few steps on a small batch, one core per device."""
-    workload, devices, cores = question.workload, question.devices, machine.cores
+    workload, devices, cores = case.workload, case.devices, machine.cores
     return Job(
         framework="",
         mode="",
@@ -74,11 +74,11 @@ def verification_job(question: VerificationCase, machine: Machine) -> Job:
         recipe=replace(workload.recipe, weight_decay=DECAY_FACTOR * workload.recipe.weight_decay),
         devices=devices.devices,
         cores=tuple((cores[index % len(cores)],) for index in range(devices.count)),
-        shares=question.images(),
-        update=question.update,
-        wrapped=question.wrapped,
+        shares=case.images(),
+        update=case.update,
+        wrapped=case.wrapped,
         data="fake:device",
-        precision=question.precision,
+        precision=case.precision,
         seed=1,
         steps=STEPS,
         warmup=0,
@@ -88,35 +88,35 @@ def verification_job(question: VerificationCase, machine: Machine) -> Job:
     )
 
 
-def verify(contestant: Contestant, trial: Verification, say: Say) -> Verdict:
+def verify(contestant: Contestant, verification: Verification, say: Say) -> Verdict:
     """Compare a framework with what the reference showed for the same job."""
-    seen = probe(contestant, trial.job, say)
+    seen = probe(contestant, verification.job, say)
     failure = seen.failure
-    findings: tuple[Divergence, ...] = () if failure else tuple(compare_with_reference(seen, trial, say))
-    if trial.dropping is not None and not failure:
-        dropped, failure = dropout_findings(contestant, trial.job, trial.dropping, say)
+    findings: tuple[Divergence, ...] = () if failure else tuple(compare_with_reference(seen, verification, say))
+    if verification.dropping is not None and not failure:
+        dropped, failure = dropout_findings(contestant, verification.job, verification.dropping, say)
         findings = () if failure else (*findings, *dropped)
     return Verdict(
-        workload=trial.workload,
+        workload=verification.workload,
         framework=contestant.name,
-        devices=trial.devices,
+        devices=verification.devices,
         version=seen.environment.packages.get(contestant.framework.package, "?"),
         fingerprint=seen.environment.fingerprint,
         worker_code=code_hash(contestant.framework.name),
-        machine=trial.machine,
-        update=trial.job.update,
-        precision=trial.job.precision,
-        shares=trial.shares,
-        wrapped=trial.job.wrapped,
+        machine=verification.machine,
+        update=verification.job.update,
+        precision=verification.job.precision,
+        shares=verification.shares,
+        wrapped=verification.job.wrapped,
         equal=not failure and all(finding.diverges_at is None for finding in findings),
         findings=findings,
         failure=failure,
     )
 
 
-def compare_with_reference(seen: Probe, trial: Verification, say: Say) -> Iterator[Divergence]:
+def compare_with_reference(seen: Probe, verification: Verification, say: Say) -> Iterator[Divergence]:
     """Layer by layer on what the framework itself gave so far, and from end to end on its own."""
-    yield from findings_of(seen.arrays, trial.truth.arrays, trial.job, by_reference(say))
+    yield from findings_of(seen.arrays, verification.truth.arrays, verification.job, by_reference(say))
 
 
 def by_reference(say: Say) -> Judge:

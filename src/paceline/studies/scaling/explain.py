@@ -32,7 +32,7 @@ from paceline.studies.scaling.lost_time import LostTime, RoundTimes, lost_time, 
 from paceline.system.errors import UserError
 from paceline.system.keys import short_key
 from paceline.system.limits import check_flag
-from paceline.system.machine.machine import Machine, this_machine
+from paceline.system.machine.hardware import Machine, this_machine
 from paceline.system.machine_lock import MachineLock, alone
 
 NOT_TAKEN = ("repeats", "interval_target", "budget")  # flags of `run` that say how often
@@ -75,16 +75,16 @@ def explain_cell(
     _check(settings, rounds)
     plan, store = plan_of(what, settings), Store(folder)
     cell = only_cell(plan)
-    with alone(wait=wait) as measuring:
-        measuring.note_plan(folder)
-        shares = _settled_shares(cell, plan, store, measuring)
+    with alone(wait=wait) as lock:
+        lock.note_plan(folder)
+        shares = _settled_shares(cell, plan, store, lock)
         if isinstance(shares, Outcome):
             return _explanation(cell, rounds, failures=(shares.message or "its shares are not known",))
         ablations = make_ablations(replace(cell, shares=shares), cards_of(cell.device_set, this_machine()))
         _check_possible(ablations)
         known = store.done(count_failed=False)
         planned = rounds_of(ablations, rounds, plan.suite, this_machine(), known)
-        _measure_rounds(planned, plan, store, measuring)
+        _measure_rounds(planned, plan, store, lock)
     return _read(ablations, planned, store)
 
 
@@ -116,13 +116,13 @@ def _check_possible(ablations: Ablations) -> None:
             raise UserError(f"{cell.framework} cannot be explained, since its ablation {name!r} cannot be: {reason}.")
 
 
-def _settled_shares(cell: Cell, plan: Plan, store: Store, measuring: MachineLock) -> str | Outcome:
+def _settled_shares(cell: Cell, plan: Plan, store: Store, lock: MachineLock) -> str | Outcome:
     """As told; or measured now, so that all ablations get the same; or why that failed."""
     if cell.shares != MEASURED:
         return cell.shares
     plan = with_older_results(plan, store, "ok")
     pilots = tuple(run for run in plan.runs if run.cell != cell)
-    measure(changed(plan, runs=pilots), store, "ok", measuring)
+    measure(changed(plan, runs=pilots), store, "ok", lock)
     tools = RunTools(store, this_machine(), ProgressDisplay(Console(stderr=True), [], store.seconds_of))
     shares = measured_shares(next(run for run in plan.runs if run.cell == cell), tools)
     if isinstance(shares, Outcome):
@@ -155,7 +155,7 @@ def _key(ablations: Ablations, cell: Cell, repeat: int, machine: Machine, known:
     )
 
 
-def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, measuring: MachineLock) -> None:
+def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, lock: MachineLock) -> None:
     """A round that was cut off or has a failure is measured again as a whole: its runs are compared with each other.
 
     The plan is not saved: a plain `show` goes on showing the last `run`, and the same `explain` prints this again.
@@ -164,7 +164,7 @@ def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, measurin
     if len(left) < len(planned):
         print(f"{len(planned) - len(left)} of {len(planned)} rounds are measured already", file=sys.stderr)
     for part in (left[:1], left[1:]):
-        measure(changed(plan, runs=tuple(run for runs in part for run in runs)), store, "none", measuring)
+        measure(changed(plan, runs=tuple(run for runs in part for run in runs)), store, "none", lock)
         if not all(_is_complete(runs, store) for runs in part):
             return  # what fails in the first round would fail in the others
 

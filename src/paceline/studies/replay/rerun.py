@@ -35,7 +35,7 @@ from paceline.system.files.regular_files import read_plain
 from paceline.system.format_versions import JOB, check_version
 from paceline.system.keys import short_key, without_defaults
 from paceline.system.limits import check_flag
-from paceline.system.machine.machine import Machine, this_machine
+from paceline.system.machine.hardware import Machine, this_machine
 from paceline.system.machine_lock import MachineLock, alone
 from paceline.system.text.safe_text import printable
 from paceline_worker.protocol import JOB_FILE, Job
@@ -103,13 +103,13 @@ def replay(text: str, repeats: int, store: Store, *, trust: bool = False, wait: 
     if record.cell.command and not Path(record.cell.command.folder).is_dir():
         raise UserError(f"The folder {printable(record.cell.command.folder)}, in which the command ran, is not here.")
     plan = _plan(record, repeats, timeout, machine)
-    with alone(wait=wait) as measuring:
+    with alone(wait=wait) as lock:
         plan_id = store.save_plan(plan, shlex.join(["paceline", "replay", record.id, "--repeats", str(repeats)]))
-        measuring.note_plan(store.folder, plan_id)
+        lock.note_plan(store.folder, plan_id)
         if record.cell.command:
-            _time(plan, store, machine, measuring)
+            _time(plan, store, machine, lock)
         else:
-            _train_again(original, plan, store, machine, measuring)
+            _train_again(original, plan, store, machine, lock)
     return set_side_by_side(store, _old_runs(store, record, repeats), _new_runs(store, plan))
 
 
@@ -207,14 +207,14 @@ def timeout_of(store: Store, record: RunRecord) -> float:
     return usual
 
 
-def _time(plan: Plan, store: Store, machine: Machine, measuring: MachineLock) -> None:
+def _time(plan: Plan, store: Store, machine: Machine, lock: MachineLock) -> None:
     say = partial(Console(stderr=True).print, markup=False, highlight=False, soft_wrap=True)
-    timing.measure(plan, 0, timing.CommandTools(store, machine, say, echo=False, note_run=measuring.note_run))
+    timing.measure(plan, 0, timing.CommandTools(store, machine, say, echo=False, note_run=lock.note_run))
 
 
-def _train_again(original: RecordedRun, plan: Plan, store: Store, machine: Machine, measuring: MachineLock) -> None:
+def _train_again(original: RecordedRun, plan: Plan, store: Store, machine: Machine, lock: MachineLock) -> None:
     with ProgressDisplay(Console(stderr=True), list(plan.runs), store.seconds_of) as progress:
-        tools = RunTools(store, machine, progress, measuring.note_run)
+        tools = RunTools(store, machine, progress, lock.note_run)
         for run in plan.runs:
             execute(run, tools, _job(original, run))
 
