@@ -152,16 +152,16 @@ def show_table(
 def verify_frameworks(matrix: VerificationMatrix, names: Sequence[str]) -> Iterator[Verdict]:
     """Compare each framework with the reference, one verdict after the other."""
     machine, say = this_machine(), Console(stderr=True, highlight=False, soft_wrap=True).print
-    questions = matrix.cases(machine)
+    cases = matrix.cases(machine)
     contestants = list(_ready(names, say))
-    for case in questions:
-        reasons = {contestant.name: question.reason_to_skip(contestant.framework) for contestant in contestants}
+    for case in cases:
+        reasons = {contestant.name: case.reason_to_skip(contestant.framework) for contestant in contestants}
         for name, reason in reasons.items():
             if reason:
-                say(f"{question.workload.name} {name} {question.setting}: skipped: {reason}", markup=False)
+                say(f"{case.workload.name} {name} {case.setting}: skipped: {reason}", markup=False)
         able = [contestant for contestant in contestants if not reasons[contestant.name]]
-        trial = make_trial(question, machine, say) if able else None
-        yield from (verify(contestant, trial, say) for contestant in able if trial)
+        verification = make_trial(case, machine, say) if able else None
+        yield from (verify(contestant, verification, say) for contestant in able if verification)
 
 
 def _ready(names: Sequence[str], say: Callable[[str], None]) -> Iterator[Contestant]:
