@@ -17,7 +17,6 @@ from benchmarks.mutants.networks import Setting, blocks, settings
 from benchmarks.mutants.optimizers import RULES
 from benchmarks.mutants.surgery import MARK, rebuilt
 from benchmarks.mutants.wrong import KINDS
-from paceline.system.machine.hardware import this_machine
 
 from paceline.catalog.frameworks import find
 from paceline.environments.virtual_environments import hindrance
@@ -26,7 +25,8 @@ from paceline.store.records.verdict import Divergence
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.quantities import QUANTITIES
 from paceline.studies.equivalence.verification_cases import VerificationCase
-from paceline.studies.equivalence.verify import make_trial, verify
+from paceline.studies.equivalence.verify import make_verification, verify
+from paceline.system.machine.hardware import this_machine
 from paceline_worker.graph import Add, BatchNorm, Conv, Flatten, Graph, Input, MaxPool, Relu
 
 SETTINGS = settings()
@@ -211,6 +211,6 @@ def test_verify_of_a_network_with_dropout_finds_nothing_wrong() -> None:
     if reason:
         pytest.skip(reason)
     question = VerificationCase(workload=SETTINGS["dropping"].workload, devices=parse_devices("1xcpu"))
-    found = verify(find("torch"), make_trial(question, this_machine(), print), print)
+    found = verify(find("torch"), make_verification(question, this_machine(), print), print)
     assert found.equal, found
     assert {finding.quantity for finding in found.findings} >= set(dropout.MEANINGS)

@@ -29,7 +29,7 @@ from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
 from paceline.studies.audit import audit
-from paceline.studies.replay.results import set_side_by_side
+from paceline.studies.replay.results import compare_runs
 from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import escaped, message, printable, printed, quoted
 from tests.bundles.made import TRAINED, of_machine, verdict
@@ -112,7 +112,7 @@ def test_comparison_of_strange_names_steers_nothing(hostile: Store, form: str) -
 
 @pytest.mark.parametrize("form", replays.FORMATS)
 def test_replay_of_strange_names_steers_nothing(hostile: Store, form: str) -> None:
-    shown = replays.FORMATS[form](set_side_by_side(hostile, [ONE], [TWO]))
+    shown = replays.FORMATS[form](compare_runs(hostile, [ONE], [TWO]))
     assert "evil" in shown
     assert steered(shown) == ""
 

@@ -37,7 +37,7 @@ from paceline.store import certificates
 from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store
 from paceline.studies.equivalence.verification_cases import VerificationMatrix
-from paceline.studies.equivalence.verify import make_trial, verify
+from paceline.studies.equivalence.verify import make_verification, verify
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import LINES_BYTES, open_plain
 from paceline.system.machine.hardware import this_machine
@@ -160,7 +160,7 @@ def verify_frameworks(matrix: VerificationMatrix, names: Sequence[str]) -> Itera
             if reason:
                 say(f"{case.workload.name} {name} {case.setting}: skipped: {reason}", markup=False)
         able = [contestant for contestant in contestants if not reasons[contestant.name]]
-        verification = make_trial(case, machine, say) if able else None
+        verification = make_verification(case, machine, say) if able else None
         yield from (verify(contestant, verification, say) for contestant in able if verification)
 
 

@@ -1,4 +1,4 @@
-"""The cases that `verify` compares: a workload, the devices that are to train it, and how they compute, share and agree."""
+"""The cases that `verify` compares: a workload, the devices that train it, and how they compute, share and agree."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Verification:
     dropping: Graph | None = None  # the network, if it has dropout: the job is then about the rest of it
 
 
-def make_trial(case: VerificationCase, machine: Machine, say: Say) -> Verification:
+def make_verification(case: VerificationCase, machine: Machine, say: Say) -> Verification:
     job = verification_job(case, machine)
     job = gently(job, reference_probe(job, say).arrays)
     return Verification(

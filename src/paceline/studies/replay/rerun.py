@@ -29,7 +29,7 @@ from paceline.store.import_notes import came_from_elsewhere
 from paceline.store.index.rows import read_run
 from paceline.store.records.runs import OUTCOME_FILE, PLAN_FOLDER, UNREADABLE, RunRecord
 from paceline.store.store import Store, naming, new_id
-from paceline.studies.replay.results import Replay, set_side_by_side
+from paceline.studies.replay.results import Replay, compare_runs
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
 from paceline.system.format_versions import JOB, check_version
@@ -110,7 +110,7 @@ def replay(text: str, repeats: int, store: Store, *, trust: bool = False, wait: 
             _time(plan, store, machine, lock)
         else:
             _train_again(original, plan, store, machine, lock)
-    return set_side_by_side(store, _old_runs(store, record, repeats), _new_runs(store, plan))
+    return compare_runs(store, _old_runs(store, record, repeats), _new_runs(store, plan))
 
 
 def _read(store: Store, text: str) -> RecordedRun:

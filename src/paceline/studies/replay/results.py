@@ -81,7 +81,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[str, ...]  # versions, machine, code
 
 
-def set_side_by_side(store: Store, old_ids: Sequence[str], new_ids: Sequence[str]) -> Replay:
+def compare_runs(store: Store, old_ids: Sequence[str], new_ids: Sequence[str]) -> Replay:
     """The first of each are the same job; the others are further repeats of it."""
     old, new = _measured(store, old_ids), _measured(store, new_ids)
     folders = [store.folder / RUN_FOLDER / ids[0] for ids in (old_ids, new_ids)]
