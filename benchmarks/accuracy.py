@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
+from paceline.system.machine.hardware import this_machine
 from rich.console import Console
 
 from benchmarks.comparison import spread
@@ -24,16 +25,15 @@ from benchmarks.overhead import show_table
 from paceline.analysis.statistics.estimates import Estimate, difference
 from paceline.catalog import datasets
 from paceline.catalog.frameworks import find
-from paceline.catalog.networks.cost import Cost
+from paceline.catalog.networks.cost import NetworkCost
 from paceline.catalog.workloads import WORKLOADS
 from paceline.environments import virtual_environments
 from paceline.plan.planning import Plan, Run, make_job, make_plan
 from paceline.plan.suite import make_suite
 from paceline.run.launchers import commands
-from paceline.run.session import Tools
+from paceline.run.session import RunTools
 from paceline.store.store import Store, new_id
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import this_machine
 from paceline.system.machine_lock import alone
 
 FRAMEWORK, SCRIPT = "torch", "benchmarks.handwritten.torch_accuracy"
@@ -98,7 +98,7 @@ def measure(plan: Plan, folder: Path, store: Store) -> tuple[list[float], list[f
     """Test accuracies of ours and of the hand-written loop, by turns."""
     ours, handwritten = [], []
     with Meter(Console(stderr=True), list(plan.runs), store.seconds_of) as meter:
-        tools = Tools(store, this_machine(), meter)
+        tools = RunTools(store, this_machine(), meter)
         for run in plan.runs:
             run_ours(run, tools, meter)
             ours.append(stored_accuracy(store, meter.run_id))
@@ -125,7 +125,7 @@ def accuracy_by_hand(run: Run, folder: Path, say: Callable[[str], None]) -> floa
     if ended.returncode:
         raise UserError(f"{SCRIPT} failed:\n{ended.stderr.decode(errors='replace')}")
     result = msgspec.json.decode(ended.stdout.splitlines()[-1], type=Result)
-    expected = Cost.of(WORKLOADS[run.cell.workload].graph()).trainable
+    expected = NetworkCost.of(WORKLOADS[run.cell.workload].graph()).trainable
     if result.parameters != expected:
         raise RuntimeError(f"The hand-written network has {result.parameters} parameters, ours has {expected}.")
     return result.accuracy

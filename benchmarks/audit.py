@@ -18,9 +18,9 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.determined import Figure, column, figures, how_determined, setting
-from paceline.catalog.published import Benchmark, Record, all_benchmarks
+from paceline.catalog.published import Benchmark, PublishedRow, all_benchmarks
+from paceline.studies.audit.printed_rows import AuditFinding
 from paceline.studies.audit.published import document_of
-from paceline.studies.audit.rows import Finding
 from paceline.studies.audit.rules.all_rules import examine
 
 PAGE = Path(__file__).parent.parent / "docs" / "published.md"
@@ -91,7 +91,7 @@ def findings(benchmark: Benchmark) -> Seen:
     return Counter(map(_key, filter(None, examine(document_of(benchmark)))))
 
 
-def _key(finding: Finding) -> tuple[str, str, bool]:
+def _key(finding: AuditFinding) -> tuple[str, str, bool]:
     return finding.where, finding.rule, finding.counts
 
 
@@ -126,11 +126,11 @@ def with_figure(benchmark: Benchmark, figure: Figure, printed: str) -> Benchmark
     return msgspec.structs.replace(benchmark, records=records)
 
 
-def _is_same(record: Record, figure: Figure) -> bool:
+def _is_same(record: PublishedRow, figure: Figure) -> bool:
     return (record.table, record.row) == (figure.record.table, figure.record.row)
 
 
-def _altered(record: Record, figure: Figure, printed: str) -> Record:
+def _altered(record: PublishedRow, figure: Figure, printed: str) -> PublishedRow:
     metric = record.metrics[figure.metric]
     texts = (*metric.printed[: figure.position], printed, *metric.printed[figure.position + 1 :])
     metrics = {**record.metrics, figure.metric: msgspec.structs.replace(metric, printed=texts)}

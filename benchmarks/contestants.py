@@ -18,14 +18,14 @@ import msgspec
 
 from benchmarks.comparison import Speed
 from paceline.catalog.frameworks import find
-from paceline.catalog.networks.cost import Cost
+from paceline.catalog.networks.cost import NetworkCost
 from paceline.catalog.workloads import WORKLOADS
 from paceline.environments import virtual_environments
 from paceline.environments.worker_code import deploy
 from paceline.plan.planning import Run, make_job
 from paceline.run.launchers import commands
-from paceline.run.progress import Progress
-from paceline.run.session import Tools, execute
+from paceline.run.progress import ProgressDisplay
+from paceline.run.session import RunTools, execute
 from paceline.store.records.events import Block, EventFile
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import RUN_FOLDER
@@ -70,7 +70,7 @@ SHOWN_LOSSES = 3
 DUEL_TURNS, DUEL_STEPS = 12, 2
 
 
-class Meter(Progress):
+class Meter(ProgressDisplay):
     """The display of `paceline run`, which also reads what this process itself spends while a run is under way."""
 
     def __init__(self, *settings: Any) -> None:
@@ -95,7 +95,7 @@ def own_processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def run_ours(run: Run, tools: Tools, meter: Meter) -> Speed:
+def run_ours(run: Run, tools: RunTools, meter: Meter) -> Speed:
     outcome = execute(run, tools)
     if outcome.status != "ok":
         raise UserError(f"Paceline's own run failed in {outcome.phase}: {outcome.message}\n{outcome.log_end}")
@@ -124,7 +124,7 @@ class Result(msgspec.Struct, frozen=True):
 def run_handwritten(run: Run, yardstick: Yardstick, say: Callable[[str], None]) -> Speed:
     """The script on the same cores, with the same interpreter and environment variables as Paceline's worker."""
     result = msgspec.json.decode(output_of(run, yardstick, say).splitlines()[-1], type=Result)
-    expected = Cost.of(WORKLOADS[run.cell.workload].graph()).trainable
+    expected = NetworkCost.of(WORKLOADS[run.cell.workload].graph()).trainable
     if result.parameters != expected:
         raise RuntimeError(f"The hand-written network has {result.parameters} parameters, ours has {expected}.")
     return Speed(

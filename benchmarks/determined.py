@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from paceline.catalog.published import Benchmark, Metric, Record
+from paceline.catalog.published import Benchmark, PublishedFigure, PublishedRow
 
 WITHIN = 0.10  # of a figure, an estimate determines it
 LEAST_NEIGHBOURS = 3  # columns next to it that agree with each other
@@ -25,7 +25,7 @@ DIFFERENCE = ("memory.peak_minus_idle", "memory.peak", "memory.idle")
 class Figure:
     """One printed number: of a record, a metric, and a device where each has its own."""
 
-    record: Record
+    record: PublishedRow
     metric: str
     position: int
 
@@ -42,7 +42,7 @@ class Figure:
         return self.metric.partition(".")[0]
 
 
-def is_misprint(metric: Metric) -> bool:
+def is_misprint(metric: PublishedFigure) -> bool:
     """Its digits are wrong: not what they count, or their unit."""
     return metric.error is not None and metric.error.kind in ("misprint", "contradiction")
 
@@ -126,7 +126,7 @@ def column(figure: Figure, benchmark: Benchmark) -> dict[int, float]:
     return {count: statistics.median(values) for count, values in found.items() if min(values) > 0}
 
 
-def setting(record: Record) -> tuple[object, ...]:
+def setting(record: PublishedRow) -> tuple[object, ...]:
     share = record.batch_per_device if "x" in record.batch or "per GPU" in record.batch else record.batch.split(" ")[0]
     return (record.table, record.framework_there, record.workload, record.machine, record.data, record.update, share)
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paceline.system.machine.hardware import this_machine
 from rich.console import Console
 
 from benchmarks.comparison import (
@@ -38,10 +39,9 @@ from paceline.catalog import datasets
 from paceline.catalog.workloads import WORKLOADS
 from paceline.plan.planning import Plan, Run, make_plan
 from paceline.plan.suite import make_suite
-from paceline.run.session import Tools
+from paceline.run.session import RunTools
 from paceline.store.store import Store
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import this_machine
 from paceline.system.machine_lock import alone
 from paceline.system.text.formatting import number
 from paceline_worker.input.batches import TrainingBatches
@@ -170,7 +170,7 @@ def measure(
     made: dict[Input, list[float]] = {name: [] for name in INPUTS}
     trained = []
     with Meter(Console(stderr=True), list(runs), store.seconds_of) as meter:
-        tools = Tools(store, this_machine(), meter)
+        tools = RunTools(store, this_machine(), meter)
         for repeat in sorted({run.repeat for run in runs}):
             for name, speeds in made.items():
                 with bound_to(runs[0].cell.cores[0][0]):  # where the runs are
@@ -179,7 +179,7 @@ def measure(
     return made, trained
 
 
-def train(run: Run, tools: Tools, meter: Meter) -> Trained:
+def train(run: Run, tools: RunTools, meter: Meter) -> Trained:
     speed = run_ours(run, tools, meter)
     return Trained(run.repeat, run.cell.workload, run.cell.framework, run.cell.data, speed)
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from paceline.system.machine.hardware import this_machine
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -36,10 +37,9 @@ from benchmarks.contestants import WORKLOAD, YARDSTICKS, Meter, run_duel, run_ha
 from paceline.analysis.statistics.estimates import Estimate, estimate
 from paceline.plan.planning import Plan, Run, make_plan
 from paceline.plan.suite import make_suite
-from paceline.run.session import Tools
+from paceline.run.session import RunTools
 from paceline.store.store import Store
 from paceline.system.errors import UserError, unknown
-from paceline.system.machine.machine import this_machine
 from paceline.system.machine_lock import alone
 
 WARMUP = 5
@@ -126,12 +126,12 @@ def measure(contests: Sequence[Contest], store: Store) -> tuple[list[Pair], list
     """All pairs, and the share of a core that this process took during each of Paceline's runs."""
     order = random.Random(SEED)  # noqa: S311 - order, not secrets
     with Meter(Console(stderr=True), [run for run, _ in contests], store.seconds_of) as meter:
-        tools = Tools(store, this_machine(), meter)
+        tools = RunTools(store, this_machine(), meter)
         pairs = [measure_pair(contest, tools, meter, ours_first=order.random() < 0.5) for contest in contests]
     return pairs, meter.processor_percents
 
 
-def measure_pair(contest: Contest, tools: Tools, meter: Meter, *, ours_first: bool) -> Pair:
+def measure_pair(contest: Contest, tools: RunTools, meter: Meter, *, ours_first: bool) -> Pair:
     run, case = contest
     yardstick = YARDSTICKS[case.framework][case.yardstick]
     if ours_first:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paceline.system.machine.hardware import this_machine
 from rich.console import Console
 
 from benchmarks.comparison import Target, exit_code, paired_ratio, spread, verdict_line, with_interval
@@ -22,10 +23,9 @@ from benchmarks.input import plan_without_skips
 from benchmarks.overhead import show_table
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.plan.planning import Plan, Run
-from paceline.run.session import Tools
+from paceline.run.session import RunTools
 from paceline.store.store import Store
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import this_machine
 from paceline.system.machine_lock import alone
 from paceline.system.text.formatting import number
 
@@ -96,11 +96,11 @@ def in_turn(runs: Sequence[Run]) -> list[Run]:
 
 def measure(runs: Sequence[Run], store: Store) -> list[Trained]:
     with Meter(Console(stderr=True), list(runs), store.seconds_of) as meter:
-        tools = Tools(store, this_machine(), meter)
+        tools = RunTools(store, this_machine(), meter)
         return [train(run, tools, meter) for run in runs]
 
 
-def train(run: Run, tools: Tools, meter: Meter) -> Trained:
+def train(run: Run, tools: RunTools, meter: Meter) -> Trained:
     cell, speed = run.cell, run_ours(run, tools, meter)
     return Trained(run.repeat, cell.framework, cell.update, cell.device_set.count, speed.images_per_second)
 

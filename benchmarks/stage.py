@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 import msgspec
 import numpy as np
+from paceline.system.machine.hardware import Machine, this_machine
 
 from paceline.catalog.frameworks import find
 from paceline.environments.virtual_environments import Environment
@@ -26,16 +27,15 @@ from paceline.plan.planning import Run, make_job
 from paceline.run import session
 from paceline.run.diagnosis import judge
 from paceline.run.monitor import PERIOD_SECONDS
-from paceline.run.session import Tools
-from paceline.run.worker import LOG_FILE, Ending
+from paceline.run.session import RunTools
+from paceline.run.worker import LOG_FILE, WorkerEnding
 from paceline.store import store as stores
 from paceline.store.records.events import AnyEvent, EventFile
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import OUTCOME_FILE
-from paceline.store.records.samples import FILE, Sample, Usage
+from paceline.store.records.samples import FILE, ProcessUsage, Sample
 from paceline.store.store import Store
 from paceline.system.files.atomic_files import write_json
-from paceline.system.machine.machine import Machine, this_machine
 from paceline_worker import data, loop, protocol
 from paceline_worker.contract import load
 from paceline_worker.frameworks.fake import backend
@@ -142,7 +142,7 @@ class Stage:
         unrest = UNREST[zlib.crc32(f"{run.cell.framework} {run.cell.devices}".encode()) % len(UNREST)]
         self.clock.pace = abs(self.chance.gauss(1.0, unrest))
         self.memory.set(max(job.shares))
-        tools = Tools(store, self.machine, Nobody())
+        tools = RunTools(store, self.machine, Nobody())
         with session.run_folder(run, self.environment, tools) as (folder, record):
             with session.prepared(job, self.environment, record, tools):
                 outcome = self._train(replace(job, dataset=str(self.images)), folder)
@@ -162,7 +162,7 @@ class Stage:
         files = [EventFile(event_file(folder, rank)) for rank in range(size)]
         for file in files:
             file.read_on()
-        ending = Ending("exited", "", tuple(codes))
+        ending = WorkerEnding("exited", "", tuple(codes))
         return judge(files, ending, max(ends) - began, folder / LOG_FILE, memory_ran_out=False)
 
     def _run_rank(self, job: Job, place: Place, folder: Path, print_out: Callable[[str], Any]) -> int:
@@ -193,7 +193,7 @@ class Stage:
                 time=moment,
                 load=0.2,
                 ranks={
-                    rank: Usage(resident_bytes=90 * MEBIBYTE, processor_seconds=0.95 * (moment - began))
+                    rank: ProcessUsage(resident_bytes=90 * MEBIBYTE, processor_seconds=0.95 * (moment - began))
                     for rank in range(len(job.devices) if moment > began else 0)
                 },
                 gpus=[],

@@ -36,7 +36,7 @@ def paceline(tmp_path: Path) -> CommandLine:
 
 
 @pytest.fixture(scope="session")
-def cifar10() -> datasets.Dataset:
+def cifar10() -> datasets.PreparedDataset:
     """The real data set in the machine's own place, fetched by the command that a user would type."""
     subprocess.run([sys.executable, "-m", "paceline", "data", "get", "cifar10"], check=True, stdout=subprocess.DEVNULL)
     found = datasets.find("cifar10")

@@ -23,7 +23,7 @@ from benchmarks.mutants.mutation import Change, Mutant
 from benchmarks.mutants.native import BY_CHANNEL
 from benchmarks.mutants.networks import Setting, settings
 from benchmarks.mutants.stage import Asked, Seen, asked_of, contestant, show, told
-from paceline.store.records.verdict import Finding
+from paceline.store.records.verdict import Divergence
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.quantities import finding, findings_of
 
@@ -89,7 +89,7 @@ def shown(framework: str, setting: Setting, update: str, group: list[Mutant], pr
 
 def judged(
     framework: str, setting: Setting, update: str, changes: list[dict[str, Any]], precision: str
-) -> Iterator[tuple[int, Seen, list[Finding]]]:
+) -> Iterator[tuple[int, Seen, list[Divergence]]]:
     """What a framework gave for each change, and the findings of `verify`."""
     asked = asked_of(setting, precision)
     if setting.dropping:
@@ -103,7 +103,7 @@ def judged(
 
 def of_dropout(
     framework: str, setting: Setting, asked: Asked, changes: list[dict[str, Any]]
-) -> Iterator[tuple[int, Seen, list[Finding]]]:
+) -> Iterator[tuple[int, Seen, list[Divergence]]]:
     """A change of the network is one of its own dropout; one of the operation shows in the cells, too."""
     job, cell = (make(asked.job, setting.graph) for make in (dropout.network_job, dropout.cell_job))
     natively = [{"native": change["native"].replace(BY_CHANNEL, "")} for change in changes]  # cells have no maps

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.mutants.mutation import Mutant
 from benchmarks.mutants.surgery import readers
-from paceline.store.records.verdict import Finding
+from paceline.store.records.verdict import Divergence
 from paceline_worker import probe
 from paceline_worker.frameworks.reference.backend import FrameworkBackend
 from paceline_worker.graph import Graph
@@ -42,7 +42,7 @@ class Shown:
 
     framework: str
     mutant: Mutant
-    finding: Finding | None  # the first that differs
+    finding: Divergence | None  # the first that differs
     failure: str | None
 
     @property
@@ -54,11 +54,11 @@ class Shown:
         return self.finding is not None and names(self.mutant, self.finding)
 
 
-def first(findings: Sequence[Finding]) -> Finding | None:
+def first(findings: Sequence[Divergence]) -> Divergence | None:
     return next((finding for finding in findings if finding.diverges_at), None)
 
 
-def names(mutant: Mutant, finding: Finding) -> bool:
+def names(mutant: Mutant, finding: Divergence) -> bool:
     """Whether the first divergence is of the right kind and at the right place."""
     mistake, place = mutant.mistake, finding.diverges_at or ""
     if finding.quantity not in mistake.quantities:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from paceline.system.machine.hardware import this_machine
 
 from benchmarks.mutants.judging import reference
 from benchmarks.mutants.mutation import Change
@@ -21,13 +22,12 @@ from benchmarks.mutants.networks import Setting
 from paceline.catalog.frameworks import Framework, find
 from paceline.environments import virtual_environments
 from paceline.environments.worker_code import deploy
-from paceline.environments.worker_environment import worker_environment
+from paceline.environments.worker_variables import worker_environment
 from paceline.plan.devices import parse_devices
-from paceline.run.launchers import Command, Launch, direct, held_port
+from paceline.run.launchers import Launch, LaunchCommand, direct, held_port
 from paceline.studies.equivalence.probing import Arrays, joined
-from paceline.studies.equivalence.questions import Question
+from paceline.studies.equivalence.verification_cases import VerificationCase
 from paceline.studies.equivalence.verify import DECAY_FACTOR, gently, verification_job
-from paceline.system.machine.machine import this_machine
 from paceline_worker.protocol import JOB_FILE, Job
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ class Asked:
 
 @cache
 def asked_of(setting: Setting, precision: str) -> Asked:
-    question = Question(
+    question = VerificationCase(
         workload=setting.workload,
         devices=parse_devices(f"{setting.devices}xcpu"),
         precision=precision,
@@ -109,7 +109,7 @@ def _shown(
                 process.wait()
 
 
-def _starts(framework: Framework, folder: Path, ranks: int, port: int) -> list[Command]:
+def _starts(framework: Framework, folder: Path, ranks: int, port: int) -> list[LaunchCommand]:
     """As Paceline starts a run, with our own driver in place of its worker."""
     variables = worker_environment(framework, deploy(framework.name), 1)
     path = f"{variables['PYTHONPATH']}{os.pathsep}{ROOT}"
@@ -118,7 +118,7 @@ def _starts(framework: Framework, folder: Path, ranks: int, port: int) -> list[C
     return direct(Launch(python, folder, ranks, {**variables, **own}, port))
 
 
-def _started(start: Command, folder: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+def _started(start: LaunchCommand, folder: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
     python, *_ = start.arguments
     return subprocess.Popen(
         [python, "-m", "benchmarks.mutants.driver", str(folder)],

@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.analysis.comparison.comparison import Compared, Comparison, compare, judge
+from paceline.analysis.comparison.compare import ComparedCell, Comparison, compare, judge
 from paceline.analysis.comparison.selections import choose
 from paceline.analysis.statistics import significance
 from paceline.analysis.statistics.significance import detectable, mann_whitney, runs_needed, smallest_p
 from paceline.cli import app
 from paceline.plan.cell import Cell
-from paceline.report.server.comparing import as_csv
+from paceline.report.server.comparison import as_csv
 from paceline.report.studies.comparison import as_json, markdown, notes, summary, text
 from paceline.store.records.events import AnyEvent
 from paceline.store.store import Store
@@ -37,7 +37,7 @@ FIVE = (100.0, 101.0, 102.0, 103.0, 104.0)
 values = st.lists(st.integers(0, 1000), min_size=1, max_size=4, unique=True)
 
 
-def verdict(old: Sequence[float], new: Sequence[float], *, more: bool = True, threshold: float = 0.05) -> Compared:
+def verdict(old: Sequence[float], new: Sequence[float], *, more: bool = True, threshold: float = 0.05) -> ComparedCell:
     return judge(CELL, old, new, more, threshold)
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from paceline.system.machine.hardware import Machine
 
-from paceline.analysis.comparison.comparison import Comparison, compare
+from paceline.analysis.comparison.compare import Comparison, compare
 from paceline.analysis.comparison.selections import choose
 from paceline.cli import reading
 from paceline.plan.cell import Cell
 from paceline.report.studies.comparison import as_json, markdown, notes, text
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
-from paceline.system.machine.machine import Machine
 from tests.factories.machines import machine
 from tests.factories.runs import CELL, cell, record, save_plan, save_run, trained
 from tests.factories.server import serving

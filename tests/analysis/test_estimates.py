@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from paceline.analysis.statistics import order_statistics, student_t
 from paceline.analysis.statistics.estimates import (
-    APART,
     CONFIDENCE,
     FEW,
     NOISY,
+    PART_DIFFERENCES,
     PARTS,
     TERMS,
     Estimate,
@@ -78,11 +78,11 @@ def test_accuracies_stay_between_nothing_and_all() -> None:
 
 def test_accuracies_in_percent_are_not_taken_for_parts() -> None:
     assert estimate([93.1, 94.0, 93.5], PARTS) == estimate([93.1, 94.0, 93.5], TERMS)
-    assert difference([93.0, 94.0], [91.0, 92.0], APART) == difference([93.0, 94.0], [91.0, 92.0])
+    assert difference([93.0, 94.0], [91.0, 92.0], PART_DIFFERENCES) == difference([93.0, 94.0], [91.0, 92.0])
 
 
 def test_accuracies_are_at_most_one_apart() -> None:
-    assert bounds(difference([0.5, 0.9], [0.5, 0.6], APART)) == (-1.0, 1.0)
+    assert bounds(difference([0.5, 0.9], [0.5, 0.6], PART_DIFFERENCES)) == (-1.0, 1.0)
 
 
 def test_what_is_not_above_zero_is_taken_as_it_is() -> None:

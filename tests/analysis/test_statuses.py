@@ -10,8 +10,8 @@ import pytest
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand
-from paceline.report.page.pages import report_context
-from paceline.report.server import listing
+from paceline.report.page.report_page import report_context
+from paceline.report.server import lists
 from paceline.store.store import Store
 from tests.factories.runs import CELL, FAILED, cell, on_devices, record, save_plan, save_run, trained
 
@@ -36,8 +36,8 @@ def measure(store: Store, of: Cell, *speeds: float) -> None:
 
 def counts(store: Store) -> list[dict[str, int]]:
     """As the list of plans, the page of a running plan, and the report have them."""
-    (line,) = listing.plans(store, 1)[1]
-    cells = Counter(each.status for each in listing.cells(store, line.id))
+    (line,) = lists.plans(store, 1)[1]
+    cells = Counter(each.status for each in lists.cells(store, line.id))
     rows = table_rows(store, {"plan": line.id})
     fact = report_context(rows, store).facts[0]
     told = {word: int(number) for number, word in (part.split(" ", 1) for part in fact.split("(")[1][:-1].split(", "))}

@@ -21,12 +21,12 @@ from benchmarks.mutants.wrong import KINDS
 from paceline.catalog.frameworks import find
 from paceline.environments.virtual_environments import hindrance
 from paceline.plan.devices import parse_devices
-from paceline.store.records.verdict import Finding
+from paceline.store.records.verdict import Divergence
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.quantities import QUANTITIES
-from paceline.studies.equivalence.questions import Question
-from paceline.studies.equivalence.verify import make_trial, verify
-from paceline.system.machine.machine import this_machine
+from paceline.studies.equivalence.verification_cases import VerificationCase
+from paceline.studies.equivalence.verify import make_verification, verify
+from paceline.system.machine.hardware import this_machine
 from paceline_worker.graph import Add, BatchNorm, Conv, Flatten, Graph, Input, MaxPool, Relu
 
 SETTINGS = settings()
@@ -131,8 +131,8 @@ def mutant(name: str, network: str = "blocks", site: str | None = None) -> Mutan
     return next(one for one in found if site in (None, one.site))
 
 
-def finding(quantity: str, place: str) -> Finding:
-    return Finding(quantity, 1e-5, 1.0, place, place, 1.0)
+def finding(quantity: str, place: str) -> Divergence:
+    return Divergence(quantity, 1e-5, 1.0, place, place, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_surgery_keeps_the_names_of_all_parameters() -> None:
     assert rebuilt(graph).to_json() == graph.to_json()
 
 
-def shown(name: str, found: Finding | None, failure: str | None = None) -> Shown:
+def shown(name: str, found: Divergence | None, failure: str | None = None) -> Shown:
     return Shown("torch", mutant(name), found, failure)
 
 
@@ -210,7 +210,7 @@ def test_verify_of_a_network_with_dropout_finds_nothing_wrong() -> None:
     reason = hindrance(find("torch").framework)
     if reason:
         pytest.skip(reason)
-    question = Question(workload=SETTINGS["dropping"].workload, devices=parse_devices("1xcpu"))
-    found = verify(find("torch"), make_trial(question, this_machine(), print), print)
+    question = VerificationCase(workload=SETTINGS["dropping"].workload, devices=parse_devices("1xcpu"))
+    found = verify(find("torch"), make_verification(question, this_machine(), print), print)
     assert found.equal, found
     assert {finding.quantity for finding in found.findings} >= set(dropout.MEANINGS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from paceline.report.page.report_file import write_report
+from paceline.report.page.report_page import write_report
 from paceline.store.store import Store
 from tests.factories.runs import cell, record, save_plan, save_run, trained
 from tests.factories.server import serving

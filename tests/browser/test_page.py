@@ -11,8 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.report.page.pages import render_report, report_context
-from paceline.report.page.report_file import write_report
+from paceline.report.page.report_page import render_report, report_context, write_report
 from tests.factories.report import EVIL, made_store
 from tests.factories.rows import made_row
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from paceline.system.machine.hardware import Machine
 
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles.archive import add
-from paceline.bundles.checking import moment
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
 from paceline.bundles.manifest import MANIFEST_FILE
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.record_checks import moment
+from paceline.bundles.selection import BundleRequest
 from paceline.plan.cell import Cell
 from paceline.plan.planning import Run, make_job
 from paceline.report.tables.render import text
@@ -31,14 +32,13 @@ from paceline.store.records.runs import RunRecord
 from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import Machine
 from paceline_worker.protocol import event_file
 from tests.factories.events import block, entered, failed, finished, write
 from tests.factories.machines import machine
 from tests.factories.runs import CELL, FAILED, OK, cell, record, save_plan
 
 Files = dict[str, bytes]
-ALL = Choice(everything=True)
+ALL = BundleRequest(everything=True)
 FIRST, SECOND, BROKEN = "20250101-000001-aaaaaa", "20250101-000002-bbbbbb", "20250101-000003-cccccc"
 FAILING = cell(framework="fake+fail")
 TRAINED: list[AnyEvent] = [entered("start"), block("train", 2.0, 100), block("train", 2.0, 100), finished()]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from paceline.bundles.importing import import_bundle
 from paceline.bundles.manifest import MANIFEST_FILE
-from paceline.bundles.reading import import_bundle
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from tests.bundles.made import FIRST, SECOND, Files, edited, pack, read, refused, renamed, with_true_list

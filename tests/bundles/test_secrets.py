@@ -10,11 +10,11 @@ import pytest
 
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles import messages
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
-from paceline.plan.external.command import ExternalCommand, Metric
-from paceline.report.page.report_file import write_report
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
+from paceline.bundles.selection import BundleRequest
+from paceline.plan.external.command import ExternalCommand, OutputMetric
+from paceline.report.page.report_page import write_report
 from paceline.report.tables.render import text
 from paceline.store.index.command_usage import CommandUsage
 from paceline.store.store import Store
@@ -30,7 +30,7 @@ def test_variable_that_may_be_a_secret_stops_the_export(source: Store, tmp_path:
     save(source, secret)
     with pytest.raises(UserError, match=f"has kept the variable {name}, which may be a secret"):
         export_bundle(source, ALL, tmp_path / "bundle.zip")
-    assert export_bundle(source, Choice(runs=[FIRST]), tmp_path / "bundle.zip").runs == 1
+    assert export_bundle(source, BundleRequest(runs=[FIRST]), tmp_path / "bundle.zip").runs == 1
 
 
 def timed(store: Store, command: ExternalCommand) -> None:
@@ -57,9 +57,9 @@ def timed(store: Store, command: ExternalCommand) -> None:
 
 def test_measured_command_moves_with_what_it_printed(tmp_path: Path) -> None:
     source, target = Store(tmp_path / "source"), Store(tmp_path / "target")
-    speed = Metric(name="images/s", pattern="Speed: ([0-9]+)", take="median")
+    speed = OutputMetric(name="images/s", pattern="Speed: ([0-9]+)", take="median")
     timed(source, ExternalCommand(arguments=("train.py", "--wandb-token=abc"), folder="/home/me", metrics=(speed,)))
-    assert export_bundle(source, Choice(), tmp_path / "bundle.zip").doubtful == ("--wandb-token",)
+    assert export_bundle(source, BundleRequest(), tmp_path / "bundle.zip").doubtful == ("--wandb-token",)
     import_bundle(tmp_path / "bundle.zip", target)
     assert text(table_rows(target, {}), 100) == text(table_rows(source, {}), 100)
     assert target.query("SELECT value FROM reading")[0]["value"] == 100.0
@@ -89,7 +89,7 @@ def test_secret_of_another_command_of_the_plan_is_named(tmp_path: Path) -> None:
 def test_argument_that_may_be_a_secret_is_named(tmp_path: Path, words: tuple[str, ...], doubtful: str) -> None:
     store, path = Store(tmp_path / "store"), tmp_path / "bundle.zip"
     timed(store, ExternalCommand(arguments=words, folder="/home/me"))
-    written = export_bundle(store, Choice(), path)
+    written = export_bundle(store, BundleRequest(), path)
     assert written.doubtful == (doubtful,)
     assert f"A command in it has {doubtful}: whoever gets" in messages.written(written, path)
 
@@ -108,7 +108,7 @@ def test_harmless_arguments_are_not_named(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     words = ("train", "--keys=3", "key-token.txt", "https://host/a:b", "--monkey", "me@host:/data")
     timed(store, ExternalCommand(arguments=words, folder="/home/me"))
-    assert export_bundle(store, Choice(), tmp_path / "bundle.zip").doubtful == ()
+    assert export_bundle(store, BundleRequest(), tmp_path / "bundle.zip").doubtful == ()
     assert len(write_report(store.folder, {}, None, tmp_path / "report.html").splitlines()) == 1
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.bundles import measurements
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles import stream_checks
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
+from paceline.bundles.selection import BundleRequest
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from tests.bundles.made import BROKEN, FIRST, Files, pack, read, refused, with_true_list
@@ -64,7 +64,7 @@ def test_too_many_lines_are_refused_at_the_first_that_is_too_much(
 ) -> None:
     limits = {"MOST_EVENTS": 10_000, "MOST_STEPS": 100_000, "MOST_SAMPLES": 10_000, "MOST_READINGS": 20_000}
     for limit, value in limits.items():
-        monkeypatch.setattr(measurements, limit, value)
+        monkeypatch.setattr(stream_checks, limit, value)
     forged(bundle, name, line * (8 * MIB // len(line)))
     tracemalloc.start()
     try:
@@ -101,15 +101,15 @@ def test_list_that_is_larger_than_its_files_need_is_refused(bundle: Path, target
 def test_what_import_would_refuse_is_not_exported(
     source: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measurements, "MOST_EVENTS", 3)
+    monkeypatch.setattr(stream_checks, "MOST_EVENTS", 3)
     with pytest.raises(UserError, match=r"Cannot export this: run .* has more than 3 events; nothing was written"):
-        export_bundle(source, Choice(everything=True), tmp_path / "out.zip")
+        export_bundle(source, BundleRequest(everything=True), tmp_path / "out.zip")
 
 
 def test_run_whose_folder_is_gone_is_not_exported(source: Store, tmp_path: Path) -> None:
     shutil.rmtree(source.folder / "runs" / FIRST)
     with pytest.raises(UserError, match=f"Cannot export this: run {FIRST} has no run.json"):
-        export_bundle(source, Choice(), tmp_path / "out.zip")
+        export_bundle(source, BundleRequest(), tmp_path / "out.zip")
 
 
 def left_by_a_killed_import(target: Store, name: str, seconds_ago: float) -> Path:

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from paceline.system.machine.hardware import this_machine
 
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.bundles import reading
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles import importing
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
+from paceline.bundles.selection import BundleRequest
 from paceline.plan.planning import make_plan
 from paceline.plan.run_keys import run_key
 from paceline.plan.suite import Suite
 from paceline.report.tables.render import text
-from paceline.run.measuring import pending
+from paceline.run.plan_runner import pending
 from paceline.store import certificates
-from paceline.store.imported import came_from_elsewhere
+from paceline.store.import_notes import came_from_elsewhere
 from paceline.store.store import Store
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import this_machine
 from tests.bundles.made import ALL, BROKEN, FIRST, SECOND, elsewhere, of_machine, save, tree, verdict
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
@@ -88,9 +88,9 @@ def test_back_where_it_came_from_it_is_known(source: Store, bundle: Path) -> Non
 
 
 def test_one_run_brings_a_plan_of_its_own_cell_alone(source: Store, tmp_path: Path) -> None:
-    written = export_bundle(source, Choice(runs=["bbbbbb"]), tmp_path / "one.zip")
+    written = export_bundle(source, BundleRequest(runs=["bbbbbb"]), tmp_path / "one.zip")
     assert (written.runs, written.plans) == (1, 1)
-    export_bundle(source, Choice(), tmp_path / "whole.zip")
+    export_bundle(source, BundleRequest(), tmp_path / "whole.zip")
     target = Store(tmp_path / "target")
     import_bundle(tmp_path / "one.zip", target)
     (row,) = table_rows(target, {})
@@ -104,22 +104,22 @@ def test_newest_plan_is_the_default_and_others_are_named(source: Store, tmp_path
     save_plan(source, {CELL: ["four"]}, suite="nightly")
     save(source, of_machine("20250103-000001-eeeeee", "four", elsewhere()))
     out = tmp_path / "part.zip"
-    counts = [export_bundle(source, choice, out).runs for choice in (Choice(), Choice(suite="made"), ALL)]
+    counts = [export_bundle(source, choice, out).runs for choice in (BundleRequest(), BundleRequest(suite="made"), ALL)]
     assert counts == [1, 3, 4]
     (plan,) = source.query("SELECT id FROM plan WHERE suite = 'made'")
-    assert export_bundle(source, Choice(plan=plan["id"][-6:]), out).runs == 3
+    assert export_bundle(source, BundleRequest(plan=plan["id"][-6:]), out).runs == 3
 
 
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        (Choice(runs=["zzz"]), "No run is named 'zzz'; the newest are"),
-        (Choice(plan="zzz"), "No plan is named 'zzz'; the newest are"),
-        (Choice(suite="zzz"), "There is no plan of suite 'zzz'; suites with results: made."),
-        (Choice(suite="made", everything=True), "Give runs, --suite, --plan or --all, not several of them."),
+        (BundleRequest(runs=["zzz"]), "No run is named 'zzz'; the newest are"),
+        (BundleRequest(plan="zzz"), "No plan is named 'zzz'; the newest are"),
+        (BundleRequest(suite="zzz"), "There is no plan of suite 'zzz'; suites with results: made."),
+        (BundleRequest(suite="made", everything=True), "Give runs, --suite, --plan or --all, not several of them."),
     ],
 )
-def test_what_is_not_there_is_not_exported(source: Store, tmp_path: Path, choice: Choice, message: str) -> None:
+def test_what_is_not_there_is_not_exported(source: Store, tmp_path: Path, choice: BundleRequest, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         export_bundle(source, choice, tmp_path / "bundle.zip")
     assert not list(tmp_path.glob("bundle*"))
@@ -221,7 +221,7 @@ def test_import_that_was_broken_off_is_finished_by_another(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(reading, "_index", interrupted)
+        patched.setattr(importing, "_index", interrupted)
         import_bundle(bundle, target)
     assert [row.machine for row in table_rows(target, {}, everything=True)] == [machine().id]
     assert import_bundle(bundle, target).runs_before == 3

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from paceline.bundles import archive, manifest
+from paceline.bundles.exporting import export_bundle
 from paceline.bundles.manifest import MANIFEST_FILE
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.selection import BundleRequest
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from tests.bundles.made import BROKEN, FIRST, pack, read, refused, with_true_list
@@ -94,7 +94,7 @@ def test_file_that_import_would_refuse_is_not_exported(source: Store, tmp_path: 
     with (source.folder / "runs" / BROKEN / "events-0.jsonl").open("ab") as file:
         file.write(b" " * (64 * MIB) + b"\n")
     with pytest.raises(UserError, match="more than the 67,108,864 that a bundle takes of such a file"):
-        export_bundle(source, Choice(everything=True), tmp_path / "out.zip")
+        export_bundle(source, BundleRequest(everything=True), tmp_path / "out.zip")
     assert not (tmp_path / "out.zip").exists()
 
 
@@ -120,7 +120,7 @@ def test_run_with_more_events_than_can_be_read_is_neither_taken_nor_exported(
     monkeypatch.setattr(manifest, "EVENTS_BYTES", 10)
     refused(bundle, target, "bytes of events, more than the 10 of a bundle")
     with pytest.raises(UserError, match="bytes of events, more than the 10"):
-        export_bundle(source, Choice(everything=True), tmp_path / "out.zip")
+        export_bundle(source, BundleRequest(everything=True), tmp_path / "out.zip")
     assert not (tmp_path / "out.zip").exists()
 
 

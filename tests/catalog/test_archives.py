@@ -13,9 +13,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from paceline.catalog.datasets import Dataset
+from paceline.catalog.datasets import PreparedDataset
+from paceline.catalog.datasets.archives import members
 from paceline.catalog.datasets.cifar10 import PICTURES, PNG_START, from_pictures
-from paceline.catalog.datasets.reading import members
 from paceline.system.errors import UserError
 from tests.factories.cifar10 import left_in, paceline_data, pack, write_batches
 
@@ -144,7 +144,7 @@ def test_what_is_no_data_set_is_refused(make: Callable[[Path], Path], message: s
 
 
 @pytest.fixture(scope="module")
-def batches(cifar10: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def batches(cifar10: PreparedDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The true batches, with one pixel of one image changed by one."""
     made = tmp_path_factory.mktemp("batches")
     write_batches(cifar10, made)
@@ -166,7 +166,7 @@ def test_archive_that_ends_too_soon_is_refused(batches: Path, tmp_path: Path) ->
     assert_refused(path, tmp_path / "home", "it is damaged or no .tar.gz: ")
 
 
-def test_failure_leaves_good_data_as_it_was(batches: Path, cifar10: Dataset) -> None:
+def test_failure_leaves_good_data_as_it_was(batches: Path, cifar10: PreparedDataset) -> None:
     home = cifar10.folder.parent.parent
     before = {path: path.stat().st_mtime_ns for path in cifar10.folder.iterdir()}
     ended = paceline_data(home, "get", "cifar10", "--from", batches)

@@ -22,9 +22,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from paceline.catalog import datasets
-from paceline.catalog.datasets import Dataset
+from paceline.catalog.datasets import PreparedDataset
 from paceline.catalog.datasets.cifar10 import SPEC
-from paceline.catalog.datasets.sources import Download
+from paceline.catalog.datasets.downloads import Download
 from paceline.system.errors import UserError
 from tests.factories.cifar10 import BATCHES, arguments, environment, left_in, paceline_data, pack, write_batches
 from tests.factories.command_line import send, wait_until
@@ -41,7 +41,7 @@ OFFICIAL_MD5 = {
 
 
 @pytest.fixture(scope="module")
-def batches(cifar10: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def batches(cifar10: PreparedDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("batches")
     write_batches(cifar10, folder)
     return folder
@@ -71,7 +71,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def filled(home: Path, cifar10: Dataset) -> Path:
+def filled(home: Path, cifar10: PreparedDataset) -> Path:
     """A home in which the data set is already."""
     shutil.copytree(cifar10.folder, home / "data" / "cifar10")
     return home
@@ -83,7 +83,7 @@ def state(home: Path) -> dict[str, tuple[int, int, int]]:
     return {name: (stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in files.items()}
 
 
-def test_arrays_are_the_published_ones_in_their_order(cifar10: Dataset) -> None:
+def test_arrays_are_the_published_ones_in_their_order(cifar10: PreparedDataset) -> None:
     arrays = {
         path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in sorted(cifar10.folder.glob("*.npy"))
     }
@@ -102,7 +102,7 @@ def test_arrays_are_the_published_ones_in_their_order(cifar10: Dataset) -> None:
     assert np.mean(arrays["train_images"], axis=(0, 1, 2)) / 255 == pytest.approx(cifar10.channel_means)
 
 
-def test_record_names_data_set_counts_and_checksum(cifar10: Dataset) -> None:
+def test_record_names_data_set_counts_and_checksum(cifar10: PreparedDataset) -> None:
     assert (cifar10.name, cifar10.counts) == ("cifar10", {"train": 50_000, "test": 10_000})
     content = b"".join(
         np.load(cifar10.folder / f"{name}.npy", allow_pickle=False).tobytes()
@@ -118,7 +118,9 @@ def test_binary_form_of_it_is_the_official_one_to_the_byte(batches: Path) -> Non
 
 
 @pytest.mark.parametrize("form", ["archive", "folder", "folder above", "npm archive", "npm folder"])
-def test_every_form_gives_the_same_files(form: str, forms: dict[str, Path], cifar10: Dataset, home: Path) -> None:
+def test_every_form_gives_the_same_files(
+    form: str, forms: dict[str, Path], cifar10: PreparedDataset, home: Path
+) -> None:
     path = forms[form]
     ended = paceline_data(home, "get", "cifar10", "--from", path)
 
@@ -183,7 +185,7 @@ def test_ensure_asks_nobody_when_it_is_there(filled: Path, monkeypatch: pytest.M
     assert state(filled) == before
 
 
-def test_ensure_fetches_what_is_missing(home: Path, cifar10: Dataset) -> None:
+def test_ensure_fetches_what_is_missing(home: Path, cifar10: PreparedDataset) -> None:
     said: list[str] = []
     got = datasets.ensure("cifar10", said.append)
     assert (got.checksum, got.folder) == (cifar10.checksum, home / "data" / "cifar10")
@@ -217,7 +219,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 def test_source_with_something_else_is_passed_over(
-    home: Path, archive: Path, cifar10: Dataset, monkeypatch: pytest.MonkeyPatch
+    home: Path, archive: Path, cifar10: PreparedDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = archive.stat().st_size
     (archive.parent / "other.tar.gz").write_bytes(bytes(size))
@@ -235,7 +237,7 @@ def test_source_with_something_else_is_passed_over(
     assert left_in(home) == ["cifar10"]
 
 
-def test_list_shows_what_is_there_or_how_to_get_it(home: Path, cifar10: Dataset) -> None:
+def test_list_shows_what_is_there_or_how_to_get_it(home: Path, cifar10: PreparedDataset) -> None:
     assert paceline_data(home, "list").stdout == "cifar10: not there; `paceline data get cifar10` fetches it\n"
     shutil.copytree(cifar10.folder, home / "data" / "cifar10")
     heading, _, row = paceline_data(home, "list").stdout.splitlines()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.catalog.datasets.sources import Download, NpmPackage
+from paceline.catalog.datasets.downloads import Download, NpmPackage
 from paceline.system.errors import UserError
 from tests.factories.cifar10 import left_in, paceline_data
 
@@ -110,7 +110,7 @@ def test_proxy_of_the_user_is_asked(server: Server, tmp_path: Path, monkeypatch:
 
 def test_bar_is_seen_in_a_terminal_only(server: Server, tmp_path: Path) -> None:
     server.lengths = [len(CONTENT)] * 2
-    code = f"from paceline.catalog.datasets.sources import *; {server.download()!r}.fetch(Path({str(tmp_path)!r}))"
+    code = f"from paceline.catalog.datasets.downloads import *; {server.download()!r}.fetch(Path({str(tmp_path)!r}))"
     ours, theirs = pty.openpty()
     subprocess.run([sys.executable, "-c", code], stderr=theirs, check=True, env={**os.environ, "TERM": "xterm"})
     assert "file.tar.gz" in os.read(ours, 100_000).decode()

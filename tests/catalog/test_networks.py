@@ -7,29 +7,29 @@ import pytest
 
 from paceline.catalog.networks import NETWORKS
 from paceline.catalog.networks.cifar_resnet import build as cifar_resnet
-from paceline.catalog.networks.cost import Cost
+from paceline.catalog.networks.cost import NetworkCost
 from paceline.catalog.workloads import WORKLOADS
 from paceline.catalog.workloads.definition import Workload
 from paceline_worker.graph import Graph, Relu
 
 # Trainable, frozen, running, convolutions, batch normalisations, multiply-accumulates of one image.
 COSTS = {
-    ("cifar10-conv", 10): Cost(420_096, 0, 1_096, 2, 3, 2_625_800),
-    ("cifar10-conv-mxnet", 10): Cost(420_106, 548, 1_096, 2, 3, 2_625_800),
-    ("cifar-resnet20", 10): Cost(272_541, 3, 1_382, 22, 20, 31_448_448),
-    ("cifar-resnet50", 10): Cost(758_621, 3, 3_622, 52, 50, 85_638_528),
-    ("cifar-resnet56", 10): Cost(855_837, 3, 4_070, 58, 56, 96_476_544),
-    ("cifar-resnet110", 10): Cost(1_730_781, 3, 8_102, 112, 110, 194_018_688),
-    ("cifar-resnet164", 10): Cost(1_703_261, 3, 24_230, 166, 164, 189_605_120),
-    ("keras-resnet50", 10): Cost(23_547_402, 0, 45_440, 53, 49, 75_517_952),
-    ("resnet50-v1", 1000): Cost(25_557_032, 0, 53_120, 53, 53, 3_857_973_248),
-    ("resnet50-v1.5", 1000): Cost(25_557_032, 0, 53_120, 53, 53, 4_089_184_256),
-    ("resnet50-v2", 1000): Cost(25_549_483, 3, 45_574, 53, 51, 4_089_184_256),
-    ("inception-v3", 1000): Cost(23_834_568, 0, 34_432, 94, 94, 5_713_216_096),
-    ("inception-v3-aux", 1000): Cost(27_161_264, 0, 36_224, 96, 96, 5_718_899_296),
-    ("inception-v3", 10): Cost(21_806_058, 0, 34_432, 94, 94, 5_711_188_576),
-    ("lenet", 10): Cost(431_080, 0, 0, 2, 0, 2_293_000),
-    ("mlp", 10): Cost(109_386, 0, 0, 0, 0, 109_184),
+    ("cifar10-conv", 10): NetworkCost(420_096, 0, 1_096, 2, 3, 2_625_800),
+    ("cifar10-conv-mxnet", 10): NetworkCost(420_106, 548, 1_096, 2, 3, 2_625_800),
+    ("cifar-resnet20", 10): NetworkCost(272_541, 3, 1_382, 22, 20, 31_448_448),
+    ("cifar-resnet50", 10): NetworkCost(758_621, 3, 3_622, 52, 50, 85_638_528),
+    ("cifar-resnet56", 10): NetworkCost(855_837, 3, 4_070, 58, 56, 96_476_544),
+    ("cifar-resnet110", 10): NetworkCost(1_730_781, 3, 8_102, 112, 110, 194_018_688),
+    ("cifar-resnet164", 10): NetworkCost(1_703_261, 3, 24_230, 166, 164, 189_605_120),
+    ("keras-resnet50", 10): NetworkCost(23_547_402, 0, 45_440, 53, 49, 75_517_952),
+    ("resnet50-v1", 1000): NetworkCost(25_557_032, 0, 53_120, 53, 53, 3_857_973_248),
+    ("resnet50-v1.5", 1000): NetworkCost(25_557_032, 0, 53_120, 53, 53, 4_089_184_256),
+    ("resnet50-v2", 1000): NetworkCost(25_549_483, 3, 45_574, 53, 51, 4_089_184_256),
+    ("inception-v3", 1000): NetworkCost(23_834_568, 0, 34_432, 94, 94, 5_713_216_096),
+    ("inception-v3-aux", 1000): NetworkCost(27_161_264, 0, 36_224, 96, 96, 5_718_899_296),
+    ("inception-v3", 10): NetworkCost(21_806_058, 0, 34_432, 94, 94, 5_711_188_576),
+    ("lenet", 10): NetworkCost(431_080, 0, 0, 2, 0, 2_293_000),
+    ("mlp", 10): NetworkCost(109_386, 0, 0, 0, 0, 109_184),
 }
 
 # Trainable numbers of all layers whose names begin so.
@@ -175,7 +175,7 @@ def trainable(graph: Graph, prefix: str) -> int:
 
 @pytest.mark.parametrize(("name", "classes"), COSTS)
 def test_cost_is_that_of_the_layer_table(name: str, classes: int) -> None:
-    assert Cost.of(NETWORKS[name](classes=classes)) == COSTS[name, classes]
+    assert NetworkCost.of(NETWORKS[name](classes=classes)) == COSTS[name, classes]
 
 
 @pytest.mark.parametrize("name", [name for name, _ in COSTS if name != "inception-v3"])
@@ -194,18 +194,18 @@ def test_original_number_of_classes_is_the_default(name: str) -> None:
 def test_larger_images_cost_multiplications_and_no_parameters(
     name: str, parameters: int, running: int, macs: int
 ) -> None:
-    cost = Cost.of(NETWORKS[name]())
+    cost = NetworkCost.of(NETWORKS[name]())
     assert (cost.trainable, cost.frozen, cost.running, cost.forward_macs) == (parameters, 3, running, macs)
 
 
 def test_auxiliary_head_with_ten_classes() -> None:
     graph = NETWORKS["inception-v3-aux"](classes=10)
     assert trainable(graph, "auxiliary_") == 2_565_386
-    assert Cost.of(graph).trainable == 24_371_444
+    assert NetworkCost.of(graph).trainable == 24_371_444
 
 
 def test_resnet50_with_ten_classes() -> None:
-    assert Cost.of(NETWORKS["resnet50-v1.5"](classes=10)).trainable == 23_528_522
+    assert NetworkCost.of(NETWORKS["resnet50-v1.5"](classes=10)).trainable == 23_528_522
 
 
 @pytest.mark.parametrize(("name", "prefix"), [(name, prefix) for name, parts in PARTS.items() for prefix in parts])

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from paceline.catalog.frameworks import all_frameworks
-from paceline.catalog.published import Benchmark, Record, all_benchmarks, definitions
+from paceline.catalog.published import Benchmark, PublishedRow, all_benchmarks, definitions
 from paceline.catalog.workloads import all_workloads
 
 PAGE = Path(__file__).parents[2] / "docs" / "published.md"
 RECORDS = [record for benchmark in all_benchmarks().values() for record in benchmark.records]
 
 
-def record(benchmark: str, row: str, table: str = "") -> Record:
+def record(benchmark: str, row: str, table: str = "") -> PublishedRow:
     found = [each for each in all_benchmarks()[benchmark].records if each.row == row and table in each.table]
     assert len(found) == 1, [each.table for each in found]
     return found[0]

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from paceline.catalog.published import Claim, Record, all_benchmarks, definitions
+from paceline.catalog.published import PublishedClaim, PublishedRow, all_benchmarks, definitions
 from tests.docs.pages import rows_below
 
 BENCHMARKS = all_benchmarks()
@@ -57,8 +57,10 @@ def test_every_sentence_is_stored(name: str) -> None:
         assert each.remark.endswith(".")
 
 
-@pytest.mark.parametrize(("name", "claim"), CLAIMS, ids=lambda each: each.text if isinstance(each, Claim) else each)
-def test_claim_is_a_ratio_of_frameworks_or_an_order_of_rows(name: str, claim: Claim) -> None:
+@pytest.mark.parametrize(
+    ("name", "claim"), CLAIMS, ids=lambda each: each.text if isinstance(each, PublishedClaim) else each
+)
+def test_claim_is_a_ratio_of_frameworks_or_an_order_of_rows(name: str, claim: PublishedClaim) -> None:
     assert claim.metric in definitions()
     is_ratio = (bool(claim.better), bool(claim.worse), claim.factor is not None, bool(claim.printed))
     assert set(is_ratio) == {not claim.order}
@@ -66,7 +68,7 @@ def test_claim_is_a_ratio_of_frameworks_or_an_order_of_rows(name: str, claim: Cl
         assert claim.metric in one_row(name, claim, row).metrics
 
 
-def one_row(name: str, claim: Claim, row: str) -> Record:
+def one_row(name: str, claim: PublishedClaim, row: str) -> PublishedRow:
     (found,) = [each for each in BENCHMARKS[name].records if each.row == row and claim.table in ("", each.table)]
     return found
 
@@ -84,7 +86,7 @@ def test_claims_hold_on_so_many_of_what_they_speak_of() -> None:
     assert wrong == [("wrong claim", 0, 2), ("true in part", 1, 3)]
 
 
-def verdict(name: str, claim: Claim) -> tuple[int, int]:
+def verdict(name: str, claim: PublishedClaim) -> tuple[int, int]:
     """How many ratios round to the claimed one, or neighbours stand in the claimed order, and of how many."""
     if claim.order:
         values = [one_row(name, claim, row).metrics[claim.metric].value for row in claim.order]
@@ -94,11 +96,11 @@ def verdict(name: str, claim: Claim) -> tuple[int, int]:
     return sum(held), len(held)
 
 
-def half_a_step(claim: Claim) -> float:
+def half_a_step(claim: PublishedClaim) -> float:
     return 0.5 * 10.0 ** -len(claim.printed.partition(".")[2])
 
 
-def ratios(name: str, claim: Claim) -> Iterator[float]:
+def ratios(name: str, claim: PublishedClaim) -> Iterator[float]:
     """For each set of devices on which both were measured."""
     rows = [each for each in BENCHMARKS[name].records if claim.metric in each.metrics]
     for better in (each for each in rows if each.framework == claim.better):
@@ -107,7 +109,7 @@ def ratios(name: str, claim: Claim) -> Iterator[float]:
                 yield gain(claim, better.metrics[claim.metric].value, worse.metrics[claim.metric].value)
 
 
-def gain(claim: Claim, better: float, worse: float) -> float:
+def gain(claim: PublishedClaim, better: float, worse: float) -> float:
     return worse / better if claim.metric.partition(".")[0] in LESS_IS_BETTER else better / worse
 
 
@@ -126,7 +128,7 @@ def test_claim_without_a_number_has_its_arithmetic_in_its_remark() -> None:
     assert between("tensorpack python", "tensorpack gpu") in remarks["This is the recommen"]
 
 
-def tensorpack() -> tuple[Record, ...]:
+def tensorpack() -> tuple[PublishedRow, ...]:
     return BENCHMARKS["tensorpack-vs-tf"].records
 
 

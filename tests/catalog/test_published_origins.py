@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from paceline.catalog.published import NAMES, Benchmark, Record, all_benchmarks
+from paceline.catalog.published import NAMES, Benchmark, PublishedRow, all_benchmarks
 from tests.docs.pages import rows_below
 
 BENCHMARKS = all_benchmarks()
@@ -172,11 +172,11 @@ def test_rows_of_more_devices_than_their_machine_has_are_marked() -> None:
     assert too_many == {named(each) for each in RECORDS for error in each.errors if error.kind == "too many devices"}
 
 
-def gpus_of(record: Record) -> int:
+def gpus_of(record: PublishedRow) -> int:
     return BENCHMARKS[record.benchmark].machines[record.machine].devices or 0
 
 
-def named(record: Record) -> tuple[str, str]:
+def named(record: PublishedRow) -> tuple[str, str]:
     return record.table, record.row
 
 
@@ -210,7 +210,7 @@ def test_page_has_the_known_errors() -> None:
 
 def error_rows(benchmark: Benchmark) -> list[str]:
     """Those with the same reason share a line."""
-    found: dict[tuple[str, str, object, str], list[Record]] = {}
+    found: dict[tuple[str, str, object, str], list[PublishedRow]] = {}
     for each in benchmark.records:
         for error in each.errors:
             found.setdefault((error.field, error.kind, error.corrected, error.why), []).append(each)
@@ -220,7 +220,7 @@ def error_rows(benchmark: Benchmark) -> list[str]:
     ]
 
 
-def where(records: list[Record]) -> str:
+def where(records: list[PublishedRow]) -> str:
     """A row, or the tables that have several of such rows."""
     in_table = Counter(each.table for each in records)
     places = [each.table if in_table[each.table] > 1 else f"{each.table}: {each.row}" for each in records]

@@ -84,7 +84,7 @@ data = "fake:python"
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory, cifar10: datasets.Dataset) -> Path:
+def prepared(tmp_path_factory: pytest.TempPathFactory, cifar10: datasets.PreparedDataset) -> Path:
     """A folder as a reader might have it: programs, suites, a store with results of each, and a bundle."""
     folder = tmp_path_factory.mktemp("prepared")
     for name, text in PROGRAMS.items():

@@ -15,13 +15,13 @@ from paceline.analysis.statistics.estimates import Estimate
 from paceline.catalog.frameworks import FOLDER
 from paceline.catalog.workloads import WORKLOADS
 from paceline.cli import app, reference
-from paceline.plan.from_flags import read_suite
 from paceline.plan.planning import make_plan
+from paceline.plan.requested_suites import read_suite
 from paceline.report.page.badges import MARKS
 from paceline.report.studies import comparison, explanation
 from paceline.report.tables import published_comparison
 from paceline.report.tables.columns import RESOURCE_COLUMNS, accuracy_columns, speed_columns
-from paceline.report.tables.commands import COMMAND_COLUMNS
+from paceline.report.tables.command_tables import COMMAND_COLUMNS
 from paceline.report.tables.layouts import long_rows, per_framework
 from paceline.store.resources import Noise
 from tests.docs.documented import COMMANDS, PAGES, ROOT, inline_commands

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from paceline.analysis.comparison.comparison import compare
+from paceline.analysis.comparison.compare import compare
 from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.studies import audits, comparison
-from paceline.report.tables import grids, render
+from paceline.report.tables import render, render_layouts
 from paceline.report.tables.layouts import LAYOUTS, Grid
-from paceline.report.tables.published_comparison import beside_published
+from paceline.report.tables.published_comparison import with_published
 from paceline.store.store import Store
 from paceline.studies.audit import audit
 from tests.factories.rows import made_row
@@ -57,13 +57,13 @@ def shape(grid: Grid) -> Shape:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout(layout: str) -> None:
     arranged = LAYOUTS[layout](ROWS)
-    page = grids.markdown(arranged) + grids.findings(ROWS, "markdown")
+    page = render_layouts.markdown(arranged) + render_layouts.findings(ROWS, "markdown")
     assert shapes(page) == [shape(grid) for grid in arranged]
     assert re.search(r"<p>Findings</p>\n<ul>\n<li>jax is the fastest", rendered(page))
 
 
 def test_commands_of_cells_stay_as_they_are() -> None:
-    shown = rendered(grids.markdown(LAYOUTS["matrix"](ROWS)))
+    shown = rendered(render_layouts.markdown(LAYOUTS["matrix"](ROWS)))
     assert "  $ paceline run cifar10-conv --framework torch " in shown
     assert shown.count("<pre>") == 1
 
@@ -79,8 +79,8 @@ def test_plain_rows() -> None:
 @pytest.mark.parametrize("rows", [[], ROWS], ids=["none", "some"])
 def test_published_figures(rows: list[Row]) -> None:
     published = [made_row(framework="mxnet", devices="cuda:0", peak_memory_mib=(106.0,))] if rows else []
-    grid = beside_published([*rows, *published])
-    assert shapes(grids.markdown([grid])) == [shape(grid)]
+    grid = with_published([*rows, *published])
+    assert shapes(render_layouts.markdown([grid])) == [shape(grid)]
     assert (len(grid.lines) > 1) == bool(rows)
 
 

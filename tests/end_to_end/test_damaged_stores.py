@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from paceline import cli
-from paceline.report.server.http.page_cache import Rendered
+from paceline.report.server.application import application
+from paceline.report.server.event_streams import Streams
+from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.live import Observer
-from paceline.report.server.server import application
-from paceline.report.server.streams import Streams
-from paceline.report.server.views import Site
+from paceline.report.server.views import ServedSite
 from paceline.store.records.runs import RUN_FOLDER
 from paceline.store.store import Store
 from paceline.system.errors import UserError
@@ -86,7 +86,7 @@ class Pages:
     def __init__(self, folder: Path) -> None:
         store = Store(folder, read_only=True)
         observer = Observer(store)
-        self._app = application(Site(store, observer, Streams(observer.progress), Rendered()))
+        self._app = application(ServedSite(store, observer, Streams(observer.progress), PageCache()))
 
     def get(self, address: str) -> tuple[int, str]:
         path, _, query = address.partition("?")

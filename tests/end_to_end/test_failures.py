@@ -14,7 +14,7 @@ import pytest
 
 from paceline.catalog.frameworks import all_frameworks, find
 from paceline.environments.virtual_environments import hindrance
-from paceline.run.launchers import Command
+from paceline.run.launchers import LaunchCommand
 from paceline.run.worker import Worker
 from paceline.store.index.file import INDEX_FILE
 from paceline.system import processes
@@ -148,10 +148,10 @@ def test_killed_rank_of_four_ends_real_training_soon(paceline: CommandLine, fram
     assert paceline.processes() == []
 
 
-def sleeping(folder: Path, *, seconds: float = 60.0) -> list[Command]:
+def sleeping(folder: Path, *, seconds: float = 60.0) -> list[LaunchCommand]:
     """What a run is to the worker: a process with its mark."""
     code = f"import time; time.sleep({seconds})"
-    return [Command((sys.executable, "-c", code), {RUN_VARIABLE: folder.name})]
+    return [LaunchCommand((sys.executable, "-c", code), {RUN_VARIABLE: folder.name})]
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paceline.system.machine.hardware import this_machine
 
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.store import Store
-from paceline.system.formats import BUNDLE, IMPORT, INDEX, JOB, PLAN, RUN_RECORD, VERSIONS
-from paceline.system.machine.machine import this_machine
+from paceline.system.format_versions import BUNDLE, IMPORT, INDEX, JOB, PLAN, RUN_RECORD, VERSIONS
 from paceline_worker.protocol import JOB_FORMAT, Job
 from tests.bundles.made import FIRST, SECOND, edited, of_machine, pack, read, save, with_true_list
 from tests.factories.command_line import CommandLine

@@ -10,7 +10,7 @@ import pytest
 
 HEAVY = {
     *("numpy", "PIL", "psutil", "pynvml", "jinja2", "starlette", "uvicorn", "anyio", "vl_convert", "sqlite3"),
-    *("platformdirs", "paceline_worker", "rich.progress", "rich.live", "paceline.cli.commands", "paceline.store.store"),
+    *("platformdirs", "paceline_worker", "rich.progress", "rich.live", "paceline.cli.actions", "paceline.store.store"),
 }  # of rich, cyclopts itself loads what it writes help with
 PROGRAM = """
 import atexit, json, sys

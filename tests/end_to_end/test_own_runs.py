@@ -9,9 +9,9 @@ import pytest
 
 from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.table_rows import layout_of, table_rows
-from paceline.bundles.selecting import Choice, select
-from paceline.report.page.pages import layouts_of
-from paceline.report.server import listing
+from paceline.bundles.selection import BundleRequest, select
+from paceline.report.page.report_page import layouts_of
+from paceline.report.server import lists
 from paceline.store.store import Store, new_id
 from tests.factories.runs import CELL, FAILED, OK, record, save_plan, save_run, trained
 
@@ -76,9 +76,9 @@ def test_failure_stays_in_its_plan_when_it_is_tried_again(store: Store) -> None:
     (before,), (after,) = (table_rows(store, {"plan": plan}) for plan in (monday, tuesday))
     assert (before.status, before.reason) == ("failed", "1 of 2 runs: crash in train: killed by SIGSEGV")
     assert (after.failed_run, after.images_per_second_of_runs) == (None, (30, 20))
-    lines = {line.id: line.counts for line in listing.plans(store, 1)[1]}
+    lines = {line.id: line.counts for line in lists.plans(store, 1)[1]}
     assert lines == {monday: {"failed": 1}, tuesday: {"noisy": 1}}  # of 30 and 20
-    assert [listing.cells(store, plan)[0].status for plan in (monday, tuesday)] == ["failed", "noisy"]
+    assert [lists.cells(store, plan)[0].status for plan in (monday, tuesday)] == ["failed", "noisy"]
 
 
 def test_plan_that_found_its_runs_done_keeps_those(store: Store) -> None:
@@ -105,7 +105,7 @@ def test_plan_that_has_not_begun_takes_no_run_from_view(store: Store) -> None:
     planned(store, "none")
     assert speeds_of(store, None) == (10, 20)
     assert layout_of(store, {}) == "matrix"
-    assert list(select(store, Choice()).plans) == [monday]
+    assert list(select(store, BundleRequest()).plans) == [monday]
 
 
 def test_plan_that_measures_anew_and_was_cut_off_has_nothing_of_the_day_before(store: Store) -> None:
@@ -132,10 +132,10 @@ def test_plan_is_exported_with_its_own_runs(store: Store) -> None:
     old = measure(store, dict.fromkeys(KEYS, 10))
     tuesday = planned(store, "none")
     new = measure(store, dict.fromkeys(KEYS, 20))
-    for choice in (Choice(plan=monday), Choice(runs=old)):
+    for choice in (BundleRequest(plan=monday), BundleRequest(runs=old)):
         selection = select(store, choice)
         assert ([folder.name for folder in selection.runs], list(selection.plans)) == (old, [monday])
-    assert [folder.name for folder in select(store, Choice(plan=tuesday)).runs] == new
+    assert [folder.name for folder in select(store, BundleRequest(plan=tuesday)).runs] == new
 
 
 def test_replay_changes_neither_the_shape_of_a_table_nor_what_is_exported(store: Store) -> None:
@@ -145,8 +145,8 @@ def test_replay_changes_neither_the_shape_of_a_table_nor_what_is_exported(store:
     assert layout_of(store, {}) == layout_of(store, {"suite": "made"}) == "matrix"
     assert layouts_of(store) == {CELL.workload: "matrix"}
     assert layout_of(store, {"suite": "replay"}) == layouts_of(store, "replay")[CELL.workload] == "rows"
-    assert list(select(store, Choice()).plans) == [plan]
-    assert list(select(store, Choice(suite="replay")).plans) == [newest(store)]
+    assert list(select(store, BundleRequest()).plans) == [plan]
+    assert list(select(store, BundleRequest(suite="replay")).plans) == [newest(store)]
 
 
 def test_replay_is_compared_only_where_it_is_named_or_alone(store: Store) -> None:

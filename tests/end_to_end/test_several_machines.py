@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.report.page.details import of_runs
-from paceline.report.server.comparing import selections
+from paceline.report.page.run_details import of_runs
+from paceline.report.server.comparison import selections
 from paceline.report.tables.layouts import matrix
 from paceline.report.tables.render import text
 from paceline.store.store import Store

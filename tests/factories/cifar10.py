@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from paceline.catalog.datasets import Dataset
+from paceline.catalog.datasets import PreparedDataset
 
 BATCHES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
 
 
-def write_batches(dataset: Dataset, folder: Path) -> None:
+def write_batches(dataset: PreparedDataset, folder: Path) -> None:
     """Records of a label and the red, green and blue planes; 10,000 in each of six files."""
     records = []
     for split in ("train", "test"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 
 
 def machine(*, cores: int = 4, gpus: tuple[str, ...] = (), quota_cores: float | None = None) -> Machine:

@@ -12,7 +12,7 @@ from paceline.catalog.frameworks import all_frameworks, find
 from paceline.environments.virtual_environments import hindrance
 from paceline.studies.equivalence.probing import Probe, probe, reference_probe
 from paceline.studies.equivalence.quantities import QUANTITIES
-from paceline.studies.equivalence.verify import Trial, compare_with_reference
+from paceline.studies.equivalence.verify import Verification, compare_with_reference
 from paceline_worker.graph import OPS
 from paceline_worker.protocol import Job, Recipe
 from tests.factories.command_line import CommandLine
@@ -82,7 +82,7 @@ def test_every_op_is_in_the_network() -> None:
 
 
 def test_everything_is_equal_to_the_reference(seen: Probe, truth: tuple[Job, Probe]) -> None:
-    trial = Trial("every layer", f"{len(truth[0].devices)}xcpu", "this", *truth)
+    trial = Verification("every layer", f"{len(truth[0].devices)}xcpu", "this", *truth)
     findings = list(compare_with_reference(seen, trial, print))
     assert [finding.quantity for finding in findings] == [quantity.name for quantity in QUANTITIES]
     for finding in findings:

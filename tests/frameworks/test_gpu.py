@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from paceline.system.machine.hardware import this_machine
 
-from paceline.system.machine.machine import this_machine
 from tests.factories.command_line import CommandLine
 
 GPUS = len(this_machine().gpus)

@@ -16,9 +16,9 @@ from paceline.plan.devices import parse_devices
 from paceline.studies.equivalence import probing
 from paceline.studies.equivalence.probing import Arrays, probe, reference_probe
 from paceline.studies.equivalence.quantities import END_TO_END, QUANTITIES, derived, differences_of
-from paceline.studies.equivalence.questions import Question
-from paceline.studies.equivalence.verify import make_trial, verify
-from paceline.system.machine.machine import this_machine
+from paceline.studies.equivalence.verification_cases import VerificationCase
+from paceline.studies.equivalence.verify import make_verification, verify
+from paceline.system.machine.hardware import this_machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Job
 from tests.factories.every_layer import every_layer
@@ -108,7 +108,7 @@ def test_wrong_weight_of_shares_is_caught_in_bfloat16(monkeypatch: pytest.Monkey
 )
 def test_nothing_is_found_where_nothing_is_planted(framework: str, devices: str, precision: str, shares: str) -> None:
     workload = known_workload("cifar10-conv")
-    question = Question(workload=workload, devices=parse_devices(devices), precision=precision, shares=shares)
-    found = verify(find(framework), make_trial(question, this_machine(), print), print)
+    question = VerificationCase(workload=workload, devices=parse_devices(devices), precision=precision, shares=shares)
+    found = verify(find(framework), make_verification(question, this_machine(), print), print)
     assert found.equal, found
     assert (found.precision, found.shares) == (precision, shares)

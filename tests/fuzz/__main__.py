@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import paceline
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.exporting import export_bundle
 from tests.bundles.made import ALL, filled
 from tests.fuzz.children import run
 from tests.fuzz.kinds import KINDS, Material

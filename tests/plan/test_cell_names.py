@@ -13,13 +13,13 @@ from rich.console import Console
 from paceline.analysis.findings import findings
 from paceline.analysis.rows.labels import placed
 from paceline.plan.cell_names import cell_name, cell_names
-from paceline.plan.from_flags import read_suite
 from paceline.plan.matrix import cells_of
 from paceline.plan.planning import make_plan
+from paceline.plan.requested_suites import read_suite
 from paceline.plan.suite import known_suites, make_suite
 from paceline.report.tables.remarks import remarks
 from paceline.report.tables.render import markdown, text
-from paceline.run.progress import Progress
+from paceline.run.progress import ProgressDisplay
 from paceline.store.records.outcome import Outcome
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
@@ -93,7 +93,7 @@ def test_no_two_names_of_a_plan_are_alike(
 def test_progress_calls_cells_as_the_plan_does() -> None:
     suite = make_suite({"workload": "cifar10-conv", "framework": "fake", "lr": [0.05, 0.4], "repeats": 1}, "the test")
     plan, shown = make_plan(suite, machine()), io.StringIO()
-    with Progress(Console(file=shown, width=200), list(plan.runs), lambda _: None, plan.names()) as progress:
+    with ProgressDisplay(Console(file=shown, width=200), list(plan.runs), lambda _: None, plan.names()) as progress:
         for run in plan.runs:
             progress.begin(run)
             progress.end(run, "an-id", Outcome(status="ok", phase="end", seconds=2.0))

@@ -12,10 +12,11 @@ import msgspec
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from paceline.system.machine.hardware import Machine
 
 from paceline.catalog.frameworks import Contestant, all_frameworks, find
 from paceline.catalog.workloads import WORKLOADS
-from paceline.cli.commands import show_plan
+from paceline.cli.actions import show_plan
 from paceline.environments.virtual_environments import Environment
 from paceline.plan.cell import Cell
 from paceline.plan.devices import parse_devices
@@ -24,7 +25,6 @@ from paceline.plan.planning import Plan, Run, make_job, make_plan
 from paceline.plan.run_keys import run_key
 from paceline.plan.suite import make_suite
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import Machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Recipe
 from tests.factories.machines import machine
@@ -302,10 +302,10 @@ def test_cores_beside_gpus_are_those_of_the_quota() -> None:
 def test_plan_says_that_there_is_a_quota(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("paceline.cli.commands.this_machine", lambda: machine(cores=64, quota_cores=2.0))
+    monkeypatch.setattr("paceline.cli.actions.this_machine", lambda: machine(cores=64, quota_cores=2.0))
     show_plan(["cifar10-conv"], {"framework": ["fake"], "devices": ["1xcpu"]}, tmp_path)
     assert "2 of 64 cores by quota: devices that want more" in capsys.readouterr().out
-    monkeypatch.setattr("paceline.cli.commands.this_machine", machine)
+    monkeypatch.setattr("paceline.cli.actions.this_machine", machine)
     show_plan(["cifar10-conv"], {"framework": ["fake"], "devices": ["1xcpu"]}, tmp_path)
     assert "quota" not in capsys.readouterr().out
 

@@ -10,16 +10,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from paceline.catalog.published import NAMES, Record, all_benchmarks
+from paceline.catalog.published import NAMES, PublishedRow, all_benchmarks
 from paceline.catalog.workloads import known_workload
 from paceline.cli import app
 from paceline.plan.cell import Cell
-from paceline.plan.from_flags import read_suite
 from paceline.plan.planning import Plan, make_plan
 from paceline.plan.published.cells import added, cell_of, devices_of, fits, planned
 from paceline.plan.published.commands import blocks, by_command, command_of, differences
+from paceline.plan.requested_suites import read_suite
 from paceline.plan.suite import known_suites, load_suite
-from paceline.report import listings
+from paceline.report import catalog_tables
 from paceline.report import published_page as commands_page
 from paceline.system.errors import UserError
 from tests.docs.documented import ROOT
@@ -35,7 +35,7 @@ MACHINES = {  # with as many cards as the texts name
 RECORDS = [record for benchmark in all_benchmarks().values() for record in benchmark.records]
 
 
-def name_of(record: Record) -> str:
+def name_of(record: PublishedRow) -> str:
     return f"{record.benchmark}, {record.table}, {record.row}"
 
 
@@ -46,7 +46,7 @@ def of_command(words: list[str], benchmark: str) -> Plan:
     return make_plan(suite, MACHINES[benchmark])
 
 
-def measured_there(cell: Cell, record: Record) -> dict[str, bool]:
+def measured_there(cell: Cell, record: PublishedRow) -> dict[str, bool]:
     """By each thing that must be the same, written down once more."""
     workload, devices = known_workload(record.workload), cell.device_set
     counted = 1 if record.row.startswith("34: ") else record.device_count  # (1-97%), under 8 GPUs
@@ -69,13 +69,13 @@ def measured_there(cell: Cell, record: Record) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=name_of)
-def test_every_published_row_has_one_cell_in_its_suite(record: Record) -> None:
+def test_every_published_row_has_one_cell_in_its_suite(record: PublishedRow) -> None:
     cell = cell_of(record, MACHINES[record.benchmark])
     assert [what for what, same in measured_there(cell, record).items() if not same] == []
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=name_of)
-def test_command_of_a_row_plans_its_cell_and_no_other(record: Record) -> None:
+def test_command_of_a_row_plans_its_cell_and_no_other(record: PublishedRow) -> None:
     plan = of_command(command_of(record), record.benchmark)
     assert plan.cells == (cell_of(record, MACHINES[record.benchmark]),)
     assert plan.runs or "your own" in differences(record)["version"], plan.skips
@@ -190,7 +190,7 @@ def test_plan_marks_what_is_added(paceline: CommandLine) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_row_is_listed_with_its_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    listings.show("published", name)
+    catalog_tables.show("published", name)
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
     whole = " ".join(shown.replace("\\\n", " ").split())
@@ -203,7 +203,7 @@ def test_texts_are_listed_with_what_is_added(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    listings.show("published", "")
+    catalog_tables.show("published", "")
     shown = capsys.readouterr().out.splitlines()
     counts = {line.split()[0]: [int(word) for word in line.split()[-3:]] for line in shown if line.startswith(NAMES)}
     assert counts == {
@@ -221,7 +221,7 @@ def test_texts_are_listed_with_what_is_added(
 )
 def test_list_of_something_else_is_refused(what: str, name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        listings.show(what, name)
+        catalog_tables.show(what, name)
 
 
 def test_shell_takes_a_command_of_several_lines_as_one() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.plan.from_flags import read_suite
-from paceline.plan.repeats import said_of_few
+from paceline.plan.repeats import few_repeats_warning
+from paceline.plan.requested_suites import read_suite
 from tests.factories.command_line import CommandLine
 
 FAKE = ("cifar10-conv", "--framework", "fake", "--steps", "2", "--warmup", "0", "--batch-size", "8")
@@ -49,4 +49,4 @@ def test_nothing_is_said_where_nothing_is_left_to_measure(paceline: CommandLine)
     ],
 )
 def test_only_who_asks_for_few_repeats_is_warned(what: str, settings: dict[str, object], warned: bool) -> None:
-    assert bool(said_of_few(read_suite([what], settings), settings)) == warned
+    assert bool(few_repeats_warning(read_suite([what], settings), settings)) == warned

@@ -13,9 +13,9 @@ from paceline.catalog.frameworks import Contestant, Framework
 from paceline.catalog.workloads import WORKLOADS, fingerprint
 from paceline.environments.virtual_environments import Environment
 from paceline.plan.cell import Cell
-from paceline.plan.external.command import ExternalCommand, Metric
+from paceline.plan.external.command import ExternalCommand, OutputMetric
 from paceline.plan.run_keys import run_key
-from paceline.run.external.measuring import _name as command_key
+from paceline.run.external.session import _name as command_key
 from paceline.system.keys import short_key, without_defaults
 from paceline_worker.graph import (
     OPS,
@@ -261,7 +261,7 @@ DEFAULTS: dict[type, dict[str, Any]] = {
     },
     Init: {"scale": 1.0},
     ExternalCommand: {"metrics": ()},
-    Metric: {"percent": ""},
+    OutputMetric: {"percent": ""},
     Input: {},
     Conv: {"stride": (1, 1), "padding": (0, 0, 0, 0), "bias": False, "init": Init(rule="he_normal_fan_in", scale=1.0)},
     Dense: {"bias": True, "init": Init(rule="he_normal_fan_in", scale=1.0)},
@@ -284,7 +284,7 @@ def test_defaults_that_keys_leave_out_never_change(kind: Any) -> None:
 
 
 def test_defaults_of_all_that_is_in_a_key_are_held() -> None:
-    assert set(DEFAULTS) == {Cell, Framework, Recipe, Init, ExternalCommand, Metric, *OPS.values()}
+    assert set(DEFAULTS) == {Cell, Framework, Recipe, Init, ExternalCommand, OutputMetric, *OPS.values()}
     assert {kind: set(defaults(kind)) for kind in DEFAULTS} == {kind: set(held) for kind, held in DEFAULTS.items()}
 
 

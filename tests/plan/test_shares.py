@@ -22,8 +22,8 @@ from paceline.plan.planning import another_round, make_job, make_plan
 from paceline.plan.run_keys import run_key
 from paceline.plan.shares import divide
 from paceline.plan.suite import load_suite, make_suite
-from paceline.run.progress import Progress
-from paceline.run.session import Tools, measured_shares
+from paceline.run.progress import ProgressDisplay
+from paceline.run.session import RunTools, measured_shares
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from tests.factories.command_line import CommandLine, send, wait_until
@@ -191,7 +191,7 @@ def test_trying_devices_counts_for_no_cell() -> None:
 def test_share_is_by_the_median_of_what_a_device_did_alone(tmp_path: Path) -> None:
     """One slow moment and one wrong reading change nothing."""
     store, plan = Store(tmp_path), planned(shares="measured", batch_size=64, repeats=1)
-    tools = Tools(store, machine(), Progress(Console(), [], store.seconds_of))
+    tools = RunTools(store, machine(), ProgressDisplay(Console(), [], store.seconds_of))
     speeds = ((20, 300, 310), (5000, 90, 100))
     for index, pilot in enumerate(pilots(plan.cells[0])):
         for repeat, speed in enumerate(speeds[index]):

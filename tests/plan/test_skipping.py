@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from paceline.system.machine.hardware import this_machine  # noqa: F401 - for the condition below
 
-from paceline.plan.from_flags import read_suite
 from paceline.plan.planning import Plan, make_plan
-from paceline.plan.skipping import check_wanted, said_of_skips
+from paceline.plan.requested_suites import read_suite
+from paceline.plan.skipping import check_wanted, skip_summary
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import this_machine  # noqa: F401 - for the condition below
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
 
@@ -24,27 +24,27 @@ def suite(name: str, **flags: Any) -> Plan:
 
 def test_suite_for_gpus_alone_points_to_its_small_form() -> None:
     plan = suite("keras-backends")
-    said = said_of_skips(plan, machine(), small_form=True)
+    said = skip_summary(plan, machine(), small_form=True)
     assert said == (
         f"paceline: nothing to measure, all {len(plan.cells)} cells are skipped: this machine has no GPU{SMALL_FORM}"
     )
-    assert said_of_skips(plan, machine(), small_form=False) == said.removesuffix(SMALL_FORM)
+    assert skip_summary(plan, machine(), small_form=False) == said.removesuffix(SMALL_FORM)
 
 
 def test_suite_of_which_some_runs_points_to_its_small_form_too() -> None:
     plan = suite("mxnet-multi-gpu")
-    assert said_of_skips(plan, machine(), small_form=True) == f"paceline: cells that need GPUs are skipped{SMALL_FORM}"
-    assert not said_of_skips(plan, machine(), small_form=False)
+    assert skip_summary(plan, machine(), small_form=True) == f"paceline: cells that need GPUs are skipped{SMALL_FORM}"
+    assert not skip_summary(plan, machine(), small_form=False)
 
 
 def test_machine_with_fewer_gpus_is_not_sent_to_the_small_form() -> None:
     plan = make_plan(read_suite(["mxnet-multi-gpu"], {}), TWO_CARDS)
     assert plan.skips
-    assert not said_of_skips(plan, TWO_CARDS, small_form=True)
+    assert not skip_summary(plan, TWO_CARDS, small_form=True)
 
 
 def test_nothing_is_said_where_all_runs() -> None:
-    assert not said_of_skips(suite("demo", framework=["fake"]), machine(), small_form=False)
+    assert not skip_summary(suite("demo", framework=["fake"]), machine(), small_form=False)
 
 
 def test_single_cell_that_cannot_run_is_called_the_only_one() -> None:
@@ -52,7 +52,7 @@ def test_single_cell_that_cannot_run_is_called_the_only_one() -> None:
         read_suite(["cifar10-conv"], {"framework": ["fake"], "precision": ["bfloat16"], "devices": ["2xcpu"]}),
         machine(),
     )
-    said = said_of_skips(plan, machine(), small_form=False)
+    said = skip_summary(plan, machine(), small_form=False)
     assert said == "paceline: nothing to measure, the only cell is skipped: fake has no bfloat16, only float32"
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from paceline.report.charts.chart_files import ChartRequest, draw
 from paceline.report.charts.drawing import svg
-from paceline.report.charts.files import Wish, draw
 from paceline.report.charts.kinds import Picture
 from paceline.report.charts.style import LOOKS
 from paceline.store.store import Store
@@ -36,7 +36,7 @@ MAGIC = {"svg": b"<svg", "png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-"}
 @pytest.mark.parametrize("suffix", MAGIC)
 def test_a_file_is_what_its_name_says(measured: CommandLine, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"speed.{suffix}"
-    draw(Wish("speed", path), measured.store, {}, None)
+    draw(ChartRequest("speed", path), measured.store, {}, None)
     assert path.read_bytes().startswith(MAGIC[suffix])
 
 
@@ -51,7 +51,7 @@ def test_the_command_says_what_it_drew_and_what_else_there_is(measured: CommandL
 
 def test_a_file_has_colours_of_its_own_and_names_the_failed_cell(measured: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "speed.svg"
-    draw(Wish("speed", path), measured.store, {"workload": "cifar10-conv"}, None)
+    draw(ChartRequest("speed", path), measured.store, {"workload": "cifar10-conv"}, None)
     drawn = path.read_text()
     assert "currentColor" not in drawn
     assert 'fill="#ffffff"' in drawn
@@ -80,7 +80,7 @@ def test_what_cannot_be_drawn_is_said(
 ) -> None:
     (tmp_path / "folder.svg").mkdir()
     with pytest.raises(UserError, match=complaint):
-        draw(Wish(kind, tmp_path / name), measured.store, filters, None)
+        draw(ChartRequest(kind, tmp_path / name), measured.store, filters, None)
     assert not (tmp_path / "a.svg").exists()
 
 
@@ -90,19 +90,19 @@ def test_machines_of_one_description_are_tables_of_their_own(measured: CommandLi
     twin = msgspec.structs.replace(machine(), host="twin")
     save_run(store, msgspec.structs.replace(record("run-e", "e", there), machine=twin), [trained(1000, 10.0)])
     save_plan(store, {here: ["d"], there: ["e"]})
-    said = draw(Wish("speed", tmp_path / "a.svg"), measured.store, {"workload": "lenet"}, None)
+    said = draw(ChartRequest("speed", tmp_path / "a.svg"), measured.store, {"workload": "lenet"}, None)
     assert "This is table 1 of 2. The others:" in said
     assert f"--table 2: machine {twin.id}" in said
 
 
 def test_a_table_that_is_not_there_is_said(measured: CommandLine, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="There is no table 3: of these results 2 can be drawn so"):
-        draw(Wish("speed", tmp_path / "a.svg", table=3), measured.store, {}, None)
+        draw(ChartRequest("speed", tmp_path / "a.svg", table=3), measured.store, {}, None)
 
 
 def test_a_store_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="There are no results at"):
-        draw(Wish("speed", tmp_path / "a.svg"), tmp_path / "nowhere", {}, None)
+        draw(ChartRequest("speed", tmp_path / "a.svg"), tmp_path / "nowhere", {}, None)
 
 
 def test_a_picture_that_cannot_be_written_leaves_the_old_one(
@@ -113,7 +113,7 @@ def test_a_picture_that_cannot_be_written_leaves_the_old_one(
     monkeypatch.setattr("secrets.token_hex", lambda size: "known")
     (tmp_path / ".a.svg.known.new").mkdir()  # where the new one would be written
     with pytest.raises(OSError, match="Is a directory"):
-        draw(Wish("speed", path), measured.store, {}, None)
+        draw(ChartRequest("speed", path), measured.store, {}, None)
     assert path.read_text() == "old"
 
 

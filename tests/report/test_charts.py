@@ -10,11 +10,11 @@ import altair
 import msgspec
 import pytest
 
-from paceline.analysis.rows.row import Row, Scaled
+from paceline.analysis.rows.row import DeviceScaling, Row
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.charts import KINDS, figures, pictures
 from paceline.report.charts.kinds import Picture
-from paceline.report.charts.material import MOST_CELLS, MOST_LINES
+from paceline.report.charts.parts import MOST_CELLS, MOST_LINES
 from paceline.report.charts.style import COLOURS, DASHES, LOOKS, PHASE_INK, SHAPES, config
 from paceline.store.series import Moment, Series
 from paceline_worker.protocol import PHASES
@@ -141,7 +141,7 @@ def test_simulated_devices_are_left_out_of_scaling_in_words() -> None:
 
 
 def test_unlike_cards_have_no_speed_up_to_draw() -> None:
-    against = tuple(Scaled(devices, 1, Estimate(1.5)) for devices in ("cuda:0", "cuda:1"))
+    against = tuple(DeviceScaling(devices, 1, Estimate(1.5)) for devices in ("cuda:0", "cuda:1"))
     unlike = made_row(devices="cuda:0+cuda:1", device_count=2, scaling=None, scaling_against=against)
     one, two = (msgspec.structs.replace(row, devices=name) for row, name in ((ONE, "cuda:0"), (TWO, "cuda:0+cuda:2")))
     picture = the_picture("scaling", [one, two, unlike])

@@ -7,9 +7,9 @@ import pytest
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
-from paceline.report.tables import grids
+from paceline.report.tables import render_layouts
 from paceline.report.tables.layouts import LAYOUTS, Grid, by_source, long, matrix, transposed
-from paceline.report.tables.reproducing import command_line
+from paceline.report.tables.rerun_command import command_line
 from tests.factories.rows import COMMAND, made_row
 
 ONE = made_row(utilisation=((0.02, 0.9, 0.99),), test_accuracy=Estimate(0.71, 0.70, 0.72))
@@ -240,12 +240,12 @@ def test_every_shape_fits_the_terminal_and_pastes_into_markdown(layout: str, wid
     frameworks = [f"framework-{index}" for index in range(9)]
     rows = [made_row(framework=name) for name in frameworks] + [GONE, TWO]
     arranged = LAYOUTS[layout](rows)
-    shown = grids.text(arranged, width)
+    shown = render_layouts.text(arranged, width)
     whole = [line for line in shown.splitlines() if line.startswith("  $ ")]  # commands are for pasting
     assert max(len(line) for line in shown.splitlines() if line not in whole) <= width
     for name in frameworks:
         assert name in shown
-    for grid, block in zip(arranged, grids.markdown(arranged).split("**")[2::2], strict=True):
+    for grid, block in zip(arranged, render_layouts.markdown(arranged).split("**")[2::2], strict=True):
         table = [line for line in block.splitlines() if line.startswith("|")]
         assert len(table) == len(grid.lines) + 1
         assert {line.count("|") - line.count("\\|") for line in table} == {len(grid.lines[0]) + 1}
@@ -255,17 +255,17 @@ def test_every_shape_fits_the_terminal_and_pastes_into_markdown(layout: str, wid
 def test_long_names_leave_room_for_the_numbers(width: int) -> None:
     devices = {"devices": "+".join(f"cuda:{index}" for index in range(8)), "device_count": 8, "shares": (16,) * 8}
     others: dict[str, object] = {"learning_rate": 0.1, "machine": "ffff0000", "seed": 7}
-    shown = grids.text(by_source([made_row(**devices), made_row(**devices, **others)]), width)
+    shown = render_layouts.text(by_source([made_row(**devices), made_row(**devices, **others)]), width)
     assert shown.count("3,632") == 2
     assert "ffff0000" in shown
 
 
 def test_markdown_cells_obey_nothing() -> None:
     grid = Grid("<script>", (("", "a|b"), ("x", "1")), ("<b>",))
-    shown = grids.markdown([grid])
+    shown = render_layouts.markdown([grid])
     assert "<script>" not in shown
     assert "a\\|b" in shown
 
 
 def test_csv_names_the_table_of_every_line() -> None:
-    assert grids.as_csv([Grid("t", (("", "a"), ("x", "1")), ())]) == "table,,a\nt,x,1\n"
+    assert render_layouts.as_csv([Grid("t", (("", "a"), ("x", "1")), ())]) == "table,,a\nt,x,1\n"

@@ -18,10 +18,10 @@ import msgspec
 import pytest
 
 from paceline.plan.external.command import ExternalCommand
-from paceline.report.server import listing
-from paceline.report.server.live import Observer, Progress
+from paceline.report.server import lists
+from paceline.report.server.live import Observer, PlanProgress
 from paceline.report.server.unfinished_runs import SILENCE_SECONDS, OpenRun
-from paceline.store.imported import IMPORT_FOLDER, ImportRecord
+from paceline.store.import_notes import IMPORT_FOLDER, ImportRecord
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.records.events import AnyEvent
 from paceline.store.store import Store
@@ -47,7 +47,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return Store(tmp_path / "results")
 
 
-def seen(store: Store) -> Progress:
+def seen(store: Store) -> PlanProgress:
     """Of the newest plan, by somebody who comes anew."""
     progress = Observer(store).progress(store.query("SELECT MAX(id) AS id FROM plan")[0]["id"])
     assert progress
@@ -136,7 +136,7 @@ def test_cells_that_differ_in_their_rate_are_called_by_it(store: Store) -> None:
     now, plan = seen(store), store.query("SELECT id FROM plan")[0]["id"]
     assert now.run
     assert [now.ended[0].name.split(", ")[1], now.run.name.split(", ")[1]] == ["lr=0.05", "lr=0.4"]
-    assert [line.name.split(", ")[1] for line in listing.cells(store, plan)] == ["lr=0.05", "lr=0.4"]
+    assert [line.name.split(", ")[1] for line in lists.cells(store, plan)] == ["lr=0.05", "lr=0.4"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_older_runs_count_as_the_plan_says_wherever_they_are_counted(
     save_run(store, record("20250101-000002-bbbbbb", "two"), [trained(10, 1.0)], FAILED)
     save_plan(store, {CELL: ["one", "two"]}, older_runs=older_runs)
     plan = store.query("SELECT id FROM plan")[0]["id"]
-    (line,), (of_cell,) = listing.plans(store, 1)[1], listing.cells(store, plan)
+    (line,), (of_cell,) = lists.plans(store, 1)[1], lists.cells(store, plan)
     assert seen(store).done == line.done == of_cell.done == done
     assert [of_cell.status] == list(line.counts) == [cell_status]
 

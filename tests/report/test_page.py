@@ -15,11 +15,11 @@ import pytest
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.analysis.statistics.estimates import Estimate
-from paceline.report.page import pages
+from paceline.report.page import report_page
 from paceline.report.page.badges import marks_of
-from paceline.report.page.details import of_runs
-from paceline.report.page.report_file import write_report
-from paceline.report.page.tables import Piece, arranged, further_tables
+from paceline.report.page.report_page import write_report
+from paceline.report.page.run_details import of_runs
+from paceline.report.page.tables import PlacePart, arranged, further_tables
 from paceline.report.server.unfinished_runs import read_record
 from paceline.report.tables.columns import tables
 from paceline.report.tables.layouts import LAYOUTS, by_source
@@ -85,7 +85,7 @@ def rows(store: Store) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def page(store: Store, rows: list[Row]) -> str:
-    return pages.render_report(pages.report_context(rows, store))
+    return report_page.render_report(report_page.report_context(rows, store))
 
 
 @pytest.fixture(scope="module")
@@ -218,8 +218,8 @@ def test_damaged_record_costs_a_run_no_more_than_its_versions(tmp_path: Path, da
 def test_layout_of_a_suite_comes_first_and_has_the_cells_below(
     store: Store, rows: list[Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "MOST_CHARTED", 0)
-    report = pages.report_context(rows, store, layouts={"cifar10-conv": "matrix"})
+    monkeypatch.setattr(report_page, "MOST_CHARTED", 0)
+    report = report_page.report_context(rows, store, layouts={"cifar10-conv": "matrix"})
     (section,) = report.sections
     assert [table.title.rpartition(": ")[2] for table in section.arranged][:2] == ["time", "memory, peak minus idle"]
     assert sum(len(group.table.lines) for group in section.groups) == len(rows)
@@ -229,12 +229,12 @@ def test_layout_of_a_suite_comes_first_and_has_the_cells_below(
 def test_every_cell_of_a_layout_leads_to_its_runs(
     store: Store, rows: list[Row], monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
-    monkeypatch.setattr(pages, "MOST_CHARTED", 0)
-    report = pages.report_context(rows, store, layouts={"cifar10-conv": layout})
+    monkeypatch.setattr(report_page, "MOST_CHARTED", 0)
+    report = report_page.report_context(rows, store, layouts={"cifar10-conv": layout})
     (section,) = report.sections
     places = [place for table in section.arranged for line in (table.headings, *table.lines) for place in line]
     assert {piece.cell for place in places for piece in place} - {None} == set(range(1, len(rows) + 1))
-    above = pages.render_report(report).partition('class="group"')[0].partition('class="workload"')[2]
+    above = report_page.render_report(report).partition('class="group"')[0].partition('class="workload"')[2]
     assert {f"#cell-{number}" for number in range(1, len(rows) + 1)} <= {
         attributes.get("href") for tag, attributes in Parsed(above).tags if tag == "a"
     }
@@ -247,14 +247,14 @@ def test_values_of_several_cells_lead_each_to_its_own_and_a_word_for_all_nowhere
     gone = [made_row(framework="neon", data=name, images_per_second=None, status="failed") for name in names]
     (grid,) = by_source([*fast, *gone])
     _, several, word = arranged(grid, [*fast, *gone].index).lines[0]
-    assert several == (Piece("3.00", 0), Piece("2.00", 1), Piece("1.00", 2))
-    assert word == (Piece("failed", None),)
+    assert several == (PlacePart("3.00", 0), PlacePart("2.00", 1), PlacePart("1.00", 2))
+    assert word == (PlacePart("failed", None),)
 
 
 def test_too_many_cells_for_a_layout_are_told(store: Store, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MOST_ARRANGED", 2)
-    monkeypatch.setattr(pages, "MOST_CHARTED", 1)
-    written = pages.render_report(pages.report_context(rows, store, layouts={"cifar10-conv": "long"}))
+    monkeypatch.setattr(report_page, "MOST_ARRANGED", 2)
+    monkeypatch.setattr(report_page, "MOST_CHARTED", 1)
+    written = report_page.render_report(report_page.report_context(rows, store, layouts={"cifar10-conv": "long"}))
     assert "paceline show --layout long --workload cifar10-conv</code>" in written
     assert "Charts are drawn for the newest tables only" in written
 
@@ -262,12 +262,12 @@ def test_too_many_cells_for_a_layout_are_told(store: Store, rows: list[Row], mon
 def test_charts_are_those_of_the_newest_tables_whatever_their_workload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "MOST_CHARTED", 2)
+    monkeypatch.setattr(report_page, "MOST_CHARTED", 2)
     newest_first = [
         made_row(workload=name, batch_size=size, shares=(size,))
         for name, size in (("cifar10-conv", 32), ("mnist-mlp", 32), ("cifar10-conv", 64))
     ]
-    report = pages.report_context(newest_first, Store(tmp_path))
+    report = report_page.report_context(newest_first, Store(tmp_path))
     assert [group.charted for _, group in report.groups] == [True, False, True]
 
 
@@ -277,11 +277,11 @@ def test_single_run_is_marked_so() -> None:
 
 
 def test_commands_are_listed_and_not_ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MOST_CHARTED", 0)
+    monkeypatch.setattr(report_page, "MOST_CHARTED", 0)
     seconds = Estimate(9.5, 9.0, 10.0)
     command = msgspec.structs.replace(COMMAND, line="python train.py '<b>'", real_seconds=seconds)
     row = made_row(workload="command", framework="mine", shares=(), runs=(), command=command)
-    written = pages.render_report(pages.report_context([row], Store(tmp_path)))
+    written = report_page.render_report(report_page.report_context([row], Store(tmp_path)))
     assert "commands are not ranked" in written
     assert "paceline chart speed --workload command</code>" in written
     assert "python train.py &#39;&lt;b&gt;&#39;" not in written  # only the script shows it, as text
@@ -339,7 +339,7 @@ def published_part(page: str) -> str:
 
 def test_published_figures_lead_to_the_commands_that_measure_them(store: Store) -> None:
     measured = made_row(framework="mxnet", devices="cuda:0", seconds=20.0, peak_memory_mib=(106.0,))
-    part = published_part(pages.render_report(pages.report_context([measured], store)))
+    part = published_part(report_page.render_report(report_page.report_context([measured], store)))
     assert "[1] Titan X, 128" in part
     assert "$ paceline run cifar10-conv --framework mxnet --devices cuda:0 \\\n" in part
     assert "differs: hardware there: Titan X" in part
@@ -348,10 +348,10 @@ def test_published_figures_lead_to_the_commands_that_measure_them(store: Store) 
 
 @pytest.mark.parametrize("rows", [[made_row()], [made_row(workload="mnist-mlp", framework="mxnet")]])
 def test_cells_without_a_published_figure_have_no_such_part(store: Store, rows: list[Row]) -> None:
-    assert published_part(pages.render_report(pages.report_context(rows, store))) == ""
+    assert published_part(report_page.render_report(report_page.report_context(rows, store))) == ""
 
 
 def test_too_many_cells_are_not_held_against_published_ones(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MOST_ARRANGED", 1)
+    monkeypatch.setattr(report_page, "MOST_ARRANGED", 1)
     rows = [made_row(framework="mxnet", devices="cuda:0", seed=seed) for seed in (1, 2)]
-    assert published_part(pages.render_report(pages.report_context(rows, store))) == ""
+    assert published_part(report_page.render_report(report_page.report_context(rows, store))) == ""

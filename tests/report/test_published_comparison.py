@@ -10,9 +10,9 @@ import pytest
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
-from paceline.cli.commands import Shape, show_table
-from paceline.report.tables import grids
-from paceline.report.tables.published_comparison import Pair, beside_published, has_epochs, pairs_of
+from paceline.cli.actions import TableOptions, show_table
+from paceline.report.tables import render_layouts
+from paceline.report.tables.published_comparison import PublishedPair, has_epochs, pairs_of, with_published
 from paceline.system.errors import UserError
 from tests.factories.rows import made_row
 
@@ -30,7 +30,7 @@ def tensorpack(**changes: Any) -> Row:
     return made_row(**{**settings, **changes})
 
 
-def only_pair(row: Row) -> Pair:
+def only_pair(row: Row) -> PublishedPair:
     (pair,) = [pair for pair in pairs_of(row) if pair.kind == "images_per_second"]
     return pair
 
@@ -50,7 +50,7 @@ def test_update_and_data_source_choose_the_figure(update: str, data: str, there:
 def test_another_network_number_of_devices_or_framework_has_no_figure() -> None:
     for changes in ({"workload": "mnist-mlp"}, {"device_count": 3}, {"framework": "jax"}):
         assert list(pairs_of(tensorpack(**changes))) == []
-    assert "none of these cells has a published figure" in beside_published([made_row(workload="mnist-mlp")]).notes[0]
+    assert "none of these cells has a published figure" in with_published([made_row(workload="mnist-mlp")]).notes[0]
 
 
 def mxnet(**changes: Any) -> Row:
@@ -61,7 +61,7 @@ def mxnet(**changes: Any) -> Row:
 
 
 def ratios(row: Row) -> set[tuple[str, str]]:
-    return {(line[3], line[-1]) for line in beside_published([row]).lines[1:] if "Titan X" in line[2]}
+    return {(line[3], line[-1]) for line in with_published([row]).lines[1:] if "Titan X" in line[2]}
 
 
 def test_like_is_divided_by_like() -> None:
@@ -69,7 +69,7 @@ def test_like_is_divided_by_like() -> None:
 
 
 def test_unlike_is_not_divided_and_says_why() -> None:
-    grid = beside_published([mxnet(devices="1xcpu", quick=True, batch_size=32)])
+    grid = with_published([mxnet(devices="1xcpu", quick=True, batch_size=32)])
     assert all(line[-1].startswith("(") for line in grid.lines[1:])
     said = "\n".join(grid.notes)
     for reason in (
@@ -84,12 +84,10 @@ def test_unlike_is_not_divided_and_says_why() -> None:
 def test_memory_of_cards_that_agreed_by_another_exchange_is_not_divided() -> None:
     """neon's own for several GPUs was never public; its memory on one card is divided as ever."""
     two = {"framework": "neon", "devices": "cuda:0+cuda:1", "device_count": 2, "shares": (64, 64)}
-    grid = beside_published([mxnet(**two)])
+    grid = with_published([mxnet(**two)])
     assert {line[-1] for line in grid.lines[1:] if line[3] == "MiB"} == {"(b)"}
     assert "(b) not divided: the exchange between devices here is Paceline's" in grid.notes
-    assert "(" not in "".join(
-        line[-1] for line in beside_published([mxnet(framework="neon")]).lines if line[3] == "MiB"
-    )
+    assert "(" not in "".join(line[-1] for line in with_published([mxnet(framework="neon")]).lines if line[3] == "MiB")
 
 
 def test_wrong_figure_is_replaced_by_the_right_one_and_marked() -> None:
@@ -102,7 +100,7 @@ def test_wrong_figure_is_replaced_by_the_right_one_and_marked() -> None:
         shares=(32,) * 16,
         seconds_per_epoch=30.0,
     )
-    grid = beside_published([row])
+    grid = with_published([row])
     shown = [line[5] for line in grid.lines[1:] if line[3] == "s/epoch"]
     assert "30.4!" in shown  # printed as 304.02
     assert not any(value.startswith("304") for value in shown)
@@ -125,7 +123,7 @@ def resnet(**changes: Any) -> Row:
     return made_row(**{**settings, **changes})
 
 
-def of_kind(row: Row, kind: str) -> list[Pair]:
+def of_kind(row: Row, kind: str) -> list[PublishedPair]:
     return [pair for pair in pairs_of(row) if pair.kind == kind]
 
 
@@ -134,7 +132,7 @@ def test_same_training_may_be_divided() -> None:
     assert {(pair.record.batch_size, pair.record.learning_rate, pair.record.epochs) for pair in pairs} == {
         (128, 0.05, 12)
     }
-    assert [pair.unlike() for pair in pairs] == [[]] * len(pairs)
+    assert [pair.differences() for pair in pairs] == [[]] * len(pairs)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +150,7 @@ def test_same_training_may_be_divided() -> None:
 )
 def test_another_training_is_not_divided(changes: dict[str, Any], reason: str) -> None:
     (pair, *_) = of_kind(resnet(**changes), "accuracy")
-    assert reason in pair.unlike()
+    assert reason in pair.differences()
 
 
 def keras(**changes: Any) -> Row:
@@ -162,14 +160,14 @@ def keras(**changes: Any) -> Row:
 
 def test_what_is_not_known_or_was_built_wrongly_is_not_divided() -> None:
     (pair,) = of_kind(keras(epochs=25.0, steps=39063), "accuracy")
-    assert pair.unlike() == [
+    assert pair.differences() == [
         "the network was built wrongly there",
         "its batch is not known",
         "its learning rate is not known",
     ]
-    (said,) = [note for note in beside_published([keras()]).notes if "normalised along the width" in note]
+    (said,) = [note for note in with_published([keras()]).notes if "normalised along the width" in note]
     assert said.startswith("! ")
-    assert "10946" in "\n".join(beside_published([keras()]).notes)
+    assert "10946" in "\n".join(with_published([keras()]).notes)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +192,7 @@ def test_wrong_number_of_devices_is_corrected_and_marked() -> None:
     rows_of = [{pair.record.row.partition(":")[0] for pair in pairs_of(row)} for row in (eight, one)]
     assert "34" not in rows_of[0]
     assert "34" in rows_of[1]
-    grid = beside_published([one])
+    grid = with_published([one])
     assert "[1] 8 x Tesla K80, 512 (lr=0.05)!" in {line[2] for line in grid.lines}
     assert any(note.startswith("! ") and "speaks of 1 busy GPU" in note for note in grid.notes)
 
@@ -217,7 +215,7 @@ def test_only_the_most_alike_are_shown(
 
 
 def test_every_figure_has_the_number_of_its_command() -> None:
-    grid = beside_published([mxnet(), tensorpack()])
+    grid = with_published([mxnet(), tensorpack()])
     numbered = {line[2].split(" ", 1)[0] for line in grid.lines[1:]}
     assert numbered == {"[1]", "[2]", "[3]"}
     shown = "\n".join(grid.blocks).replace(" \\\n     ", "")
@@ -232,9 +230,9 @@ def test_every_figure_has_the_number_of_its_command() -> None:
 
 
 def test_rows_of_two_rates_show_them() -> None:
-    grid = beside_published([mxnet(learning_rate=rate) for rate in (0.01, 0.1)])
+    grid = with_published([mxnet(learning_rate=rate) for rate in (0.01, 0.1)])
     assert {line[1] for line in grid.lines[1:]} == {"cuda:0 device lr=0.01", "cuda:0 device lr=0.1"}
-    assert {line[1] for line in beside_published([mxnet()]).lines[1:]} == {"cuda:0 device"}
+    assert {line[1] for line in with_published([mxnet()]).lines[1:]} == {"cuda:0 device"}
 
 
 def published(**changes: Any) -> Row:
@@ -244,7 +242,7 @@ def published(**changes: Any) -> Row:
 
 
 def of_added(rows: list[Row]) -> list[str]:
-    return [note for note in beside_published(rows).notes if note.startswith("+ ")]
+    return [note for note in with_published(rows).notes if note.startswith("+ ")]
 
 
 def test_cells_without_a_published_row_are_named() -> None:
@@ -264,28 +262,28 @@ def test_small_form_has_no_published_cell() -> None:
 
 def test_published_row_that_crashed_or_is_blank_has_its_command_too() -> None:
     three = {"devices": "3xcpu", "device_count": 3, "shares": (43, 43, 42), "framework": "neon"}
-    grid = beside_published([mxnet(data="cifar10", input="scaled", **three)])
+    grid = with_published([mxnet(data="cifar10", input="scaled", **three)])
     assert len(grid.lines) == 1
     assert (
         "[1] no figure there: Neon, Titan X + Titan X + GTX 980 crashed with Boost.Python.ArgumentError" in grid.notes
     )
     assert any("--shares 43:43:42" in line for line in grid.blocks)
     assert any("it crashed there" in line for line in grid.blocks)
-    blank = beside_published([resnet(batch_size=64, shares=(64,))])
+    blank = with_published([resnet(batch_size=64, shares=(64,))])
     assert any(note.endswith("no figure there: 5: 1 | resnet50 | 64x1 is blank") for note in blank.notes)
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "findings"])
 def test_other_forms_have_no_place_for_published_figures(form: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"--format text or markdown, not {form}"):
-        show_table(tmp_path, {}, form, shape=Shape(published=True))
+        show_table(tmp_path, {}, form, shape=TableOptions(published=True))
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_fits_the_terminal(width: int) -> None:
     rows = [published(), published(learning_rate=0.01, steps=60), resnet(), resnet(learning_rate=0.4, steps=60)]
-    grid = beside_published(rows)
-    shown = grids.text([grid], width)
+    grid = with_published(rows)
+    shown = render_layouts.text([grid], width)
     assert max(map(len, shown.splitlines())) <= width
     assert len(shown.split("* (a)")[0].splitlines()) < 3 * len(grid.lines)  # no place is broken into many lines
 
@@ -301,7 +299,7 @@ def test_what_the_text_does_not_print_is_marked_with_its_reason() -> None:
         seconds_per_epoch=90.0,
         peak_memory_mib=(2000.0, 2000.0),
     )
-    grid = beside_published([keras])
+    grid = with_published([keras])
     shown = {(line[-4], line[-2]) for line in grid.lines[1:]}
     assert ("MiB", "5,048!~") in shown  # no unit is printed, and it is less than that of one card
     assert ("s/epoch", "97.2") in shown
@@ -310,6 +308,6 @@ def test_what_the_text_does_not_print_is_marked_with_its_reason() -> None:
 
 
 def test_reason_of_a_figure_that_is_not_shown_is_left_out() -> None:
-    notes = beside_published([tensorpack()]).notes
+    notes = with_published([tensorpack()]).notes
     assert [note for note in notes if "learning rate: The text has no rate; 0.1 is the program's own" in note]
     assert not [note for note in notes if "memory" in note and note.startswith("~")]

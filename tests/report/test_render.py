@@ -13,10 +13,10 @@ import pytest
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.tables.columns import joined, tables, utilisation
-from paceline.report.tables.grids import FORMATS as GRID_FORMATS
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.remarks import remarks
 from paceline.report.tables.render import as_csv, as_json, markdown, text
+from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
 from paceline.system.text.formatting import number
 from tests.factories.rows import COMMAND
 from tests.factories.rows import made_row as made

@@ -10,13 +10,13 @@ import pytest
 
 from paceline.analysis.rows.command_rows import command_row
 from paceline.analysis.rows.row import Row
-from paceline.cli.choices import Choices
+from paceline.cli.suite_flags import SuiteFlags
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand
-from paceline.plan.from_flags import read_suite
 from paceline.plan.matrix import cells_of
-from paceline.plan.shares import told_shares
-from paceline.report.tables.reproducing import command_line, once_more
+from paceline.plan.requested_suites import read_suite
+from paceline.plan.shares import given_shares
+from paceline.report.tables.rerun_command import command_line, once_more
 from tests.factories.machines import machine
 from tests.factories.rows import made_row
 
@@ -28,7 +28,7 @@ def cell_of(line: str) -> Cell:
     program, command, workload, *flags = shlex.split(line)
     assert (program, command) == ("paceline", "run")
     given = {name.removeprefix("--").replace("-", "_"): value for name, value in zip(*[iter(flags)] * 2, strict=True)}
-    (cell,) = cells_of(read_suite([workload], Choices(**given).settings()), MACHINE)
+    (cell,) = cells_of(read_suite([workload], SuiteFlags(**given).settings()), MACHINE)
     return cell
 
 
@@ -38,7 +38,7 @@ def row_of(cell: Cell) -> Row:
     return made_row(
         **{name: getattr(cell, name) for name in shared},
         device_count=cell.device_set.count,
-        shares=told_shares(cell.shares, cell.batch_size, cell.device_set),
+        shares=given_shares(cell.shares, cell.batch_size, cell.device_set),
         scaling_kind=cell.scaling,
         cores_per_device=len(cell.cores[0]),
         evaluation_seconds=None if cell.evaluate == "never" else 1.0,

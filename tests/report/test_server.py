@@ -21,9 +21,9 @@ from paceline.analysis.rows.table_rows import table_rows
 from paceline.plan.planning import Plan, Run
 from paceline.plan.suite import Suite
 from paceline.report.server import logs
-from paceline.report.server.listing import PAGE
-from paceline.report.server.run_table import ListedRun, as_csv, as_json, listed_runs, markdown
-from paceline.report.server.server import serve
+from paceline.report.server.application import serve
+from paceline.report.server.lists import PAGE
+from paceline.report.server.run_download import ListedRun, as_csv, as_json, listed_runs, markdown
 from paceline.report.tables.render import FORMATS
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.store import Store

@@ -10,9 +10,9 @@ import pytest
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.page.answers import answers, silence
-from paceline.report.tables.grids import in_layout
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.remarks import remarks
+from paceline.report.tables.render_layouts import in_layout
 from tests.factories.command_line import CommandLine
 from tests.factories.rows import made_row
 

@@ -18,17 +18,17 @@ import pytest
 
 from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.environments.worker_environment import INHERITED
+from paceline.environments.worker_variables import INHERITED
 from paceline.plan.external.command import ExternalCommand
-from paceline.plan.external.readings import LINE_BYTES, parse_metric, preset, read_log, values_of
+from paceline.plan.external.output_metrics import LINE_BYTES, parse_metric, preset, read_log, values_of
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render import FORMATS, text
 from paceline.run.external import waiter
 from paceline.run.external.command_line import labels, split
-from paceline.run.external.measuring import Wishes, judge, make_plan
+from paceline.run.external.session import TimeOptions, judge, make_plan
 from paceline.run.worker import LOG_FILE
 from paceline.store.index.command_usage import FILE as USAGE_FILE
-from paceline.store.index.command_usage import Report, usage_of
+from paceline.store.index.command_usage import WaiterReport, usage_of
 from paceline.store.records.samples import FILE as MONITOR_FILE
 from paceline.store.records.samples import Sample
 from paceline.store.store import Store
@@ -41,7 +41,7 @@ from tests.factories.machines import machine
 from tests.factories.runs import CELL, OK, cell, record, save_plan, save_run, trained
 
 PYTHON = sys.executable
-ONE = Wishes(repeats=1, warmup_runs=0, timeout=60.0)
+ONE = TimeOptions(repeats=1, warmup_runs=0, timeout=60.0)
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ def test_labels_are_short_and_unlike(commands: list[list[str]], expected: list[s
 
 
 def test_commands_are_interleaved_and_the_order_changes() -> None:
-    wishes = Wishes(repeats=8, warmup_runs=0, timeout=9.0)
+    wishes = TimeOptions(repeats=8, warmup_runs=0, timeout=9.0)
     plan = make_plan(["a", "---", "b", "1", "---", "c"], wishes, machine())
     rounds = [[run.cell.framework for run in plan.runs[start : start + 3]] for start in range(0, 24, 3)]
     assert all(sorted(names) == ["a", "b", "c"] for names in rounds)
@@ -359,7 +359,7 @@ def test_memory_of_each_gpu_is_peak_minus_idle(tmp_path: Path) -> None:
     folder = store.create_run(record("run", "k", pair))
     seen = [sample_of_gpus(*mebibytes) for mebibytes in ((138, 29), (1038, 90), (700, 201))]
     (folder / MONITOR_FILE).write_bytes(b"".join(msgspec.json.encode(sample) + b"\n" for sample in seen))
-    report = Report(exit_code=0, seconds=43.526, user_seconds=40.118, system_seconds=3.797)
+    report = WaiterReport(exit_code=0, seconds=43.526, user_seconds=40.118, system_seconds=3.797)
     (folder / USAGE_FILE).write_bytes(msgspec.json.encode(usage_of(report, (0.0, 0.0), 0, ())))
     store.finish_run(folder, OK)
 
@@ -390,7 +390,7 @@ def test_two_stores_are_compared_by_seconds_and_by_what_was_printed(timing: Timi
 
 
 def test_kernel_is_believed_unless_samples_saw_clearly_more() -> None:
-    report = Report(exit_code=0, seconds=3.0, user_seconds=2.0, system_seconds=1.0)
+    report = WaiterReport(exit_code=0, seconds=3.0, user_seconds=2.0, system_seconds=1.0)
     assert usage_of(report, (2.02, 1.05), 0, ()).user_seconds == 2.0
     more = usage_of(report, (2.5, 1.0), 0, ())
     assert (more.user_seconds, more.system_seconds, more.times_sampled) == (2.5, 1.0, True)
@@ -635,5 +635,5 @@ def test_memory_ran_out_if_the_command_says_so_or_the_kernel_killed_it(
     (tmp_path / LOG_FILE).write_text(f"{printed}\n")
     (run,) = make_plan(["true"], ONE, machine()).runs
     ended: Any = Ended()
-    outcome = judge(run, ended, Report(exit_code=code), tmp_path / LOG_FILE, memory_ran_out=memory_ran_out)
+    outcome = judge(run, ended, WaiterReport(exit_code=code), tmp_path / LOG_FILE, memory_ran_out=memory_ran_out)
     assert (outcome.status, outcome.kind) == ("failed", kind)

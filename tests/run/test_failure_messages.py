@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paceline.run.diagnosis import judge
-from paceline.run.worker import LOG_FILE, Ending
+from paceline.run.worker import LOG_FILE, WorkerEnding
 from tests.factories.events import block, entered, failed, written
 
 TRAINING = (entered("start"), entered("build"), entered("train"), block("train", 1.0, 10))
@@ -214,7 +214,7 @@ def kind_of(folder: Path, kind: str, message: str, *, ranks: int) -> str | None:
     (folder / LOG_FILE).write_bytes(b"")
     events = (*TRAINING, failed(kind, message))
     files = [written(folder / f"events-{rank}.jsonl", *events) for rank in range(ranks)]
-    return judge(files, Ending("exited", "", (1,) * ranks), 1.0, folder / LOG_FILE, memory_ran_out=False).kind
+    return judge(files, WorkerEnding("exited", "", (1,) * ranks), 1.0, folder / LOG_FILE, memory_ran_out=False).kind
 
 
 @pytest.mark.parametrize(("kind", "message"), OUT_OF_MEMORY, ids=names(OUT_OF_MEMORY))

@@ -14,24 +14,24 @@ from typing import Any
 
 import psutil
 import pytest
+from paceline.system.machine.hardware import this_machine
 
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
+from paceline.bundles.selection import BundleRequest
 from paceline.plan.planning import Run, make_plan
 from paceline.plan.suite import make_suite
-from paceline.report.server.one_run import one_run
+from paceline.report.server.run_page import one_run
 from paceline.run import internal_errors
-from paceline.run.external import measuring as timing
-from paceline.run.launchers import Command
-from paceline.run.session import Tools, execute
+from paceline.run.external import session as timing
+from paceline.run.launchers import LaunchCommand
+from paceline.run.session import RunTools, execute
 from paceline.run.worker import Worker
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
 from paceline.store.store import Store
-from paceline.studies.replay.replay import replay
+from paceline.studies.replay.rerun import replay
 from paceline.system import processes
-from paceline.system.machine.machine import this_machine
 from paceline.system.paths import environments_folder
 from paceline.system.processes import RUN_VARIABLE
 from tests.factories.command_line import CommandLine
@@ -59,8 +59,8 @@ def failing_once(name: str) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def tools(tmp_path: Path) -> Tools:
-    return Tools(Store(tmp_path / "store"), this_machine(), Silent())
+def tools(tmp_path: Path) -> RunTools:
+    return RunTools(Store(tmp_path / "store"), this_machine(), Silent())
 
 
 def planned(**choices: Any) -> tuple[Run, ...]:
@@ -98,7 +98,7 @@ def marked(folder: Path) -> list[psutil.Process]:
     ],
 )
 def test_internal_error_is_a_failure_with_its_traceback_kept(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch, broken: str
+    tools: RunTools, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     monkeypatch.setattr(broken, failing_once(broken))
     outcome = execute(planned()[0], tools)
@@ -113,14 +113,16 @@ def test_internal_error_is_a_failure_with_its_traceback_kept(
     assert (row["status"], row["kind"]) == ("failed", "internal error")
 
 
-def test_run_that_the_index_can_never_take_is_in_it_as_a_failure(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_the_index_can_never_take_is_in_it_as_a_failure(
+    tools: RunTools, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What it has left is what the error comes from, so `paceline index` must not meet it again."""
     monkeypatch.setattr("paceline.store.index.rows._insert_memory", fail)
     assert execute(planned()[0], tools).kind == "internal error"
     assert tools.store.rebuild() == 1
 
 
-def test_run_is_stored_even_if_its_end_cannot_be_shown(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_is_stored_even_if_its_end_cannot_be_shown(tools: RunTools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Silent, "end", fail)
     assert execute(planned()[0], tools).status == "ok"
     assert BUG in (only_folder(tools.store) / internal_errors.FILE).read_text()
@@ -128,7 +130,7 @@ def test_run_is_stored_even_if_its_end_cannot_be_shown(tools: Tools, monkeypatch
 
 
 @pytest.mark.parametrize("kind", [LookupError, OSError])
-def test_run_does_not_depend_on_those_who_watch(tools: Tools, kind: type[Exception]) -> None:
+def test_run_does_not_depend_on_those_who_watch(tools: RunTools, kind: type[Exception]) -> None:
     def cannot(run: str) -> None:
         raise kind(BUG)
 
@@ -137,7 +139,7 @@ def test_run_does_not_depend_on_those_who_watch(tools: Tools, kind: type[Excepti
 
 
 def test_run_that_puts_something_else_in_place_of_its_events_has_failed(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch
+    tools: RunTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = Worker.follow
 
@@ -155,11 +157,11 @@ def test_run_that_puts_something_else_in_place_of_its_events_has_failed(
 
 
 def test_run_that_failed_before_it_had_a_job_goes_along_to_another_machine(
-    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tools: RunTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("paceline.run.session.make_job", fail)
     execute(planned()[0], tools)
-    export_bundle(tools.store, Choice(runs=(only_folder(tools.store).name,)), tmp_path / "bundle.zip")
+    export_bundle(tools.store, BundleRequest(runs=(only_folder(tools.store).name,)), tmp_path / "bundle.zip")
     there = Store(tmp_path / "elsewhere")
     import_bundle(tmp_path / "bundle.zip", there)
     assert [row["kind"] for row in there.query("SELECT kind FROM run")] == ["internal error"]
@@ -167,7 +169,7 @@ def test_run_that_failed_before_it_had_a_job_goes_along_to_another_machine(
 
 @pytest.mark.parametrize("cut_off", [KeyboardInterrupt, SystemExit])
 def test_run_that_the_user_cuts_off_leaves_nothing(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch, cut_off: type[BaseException]
+    tools: RunTools, monkeypatch: pytest.MonkeyPatch, cut_off: type[BaseException]
 ) -> None:
     def interrupt(*_: object) -> None:
         raise cut_off
@@ -178,7 +180,7 @@ def test_run_that_the_user_cuts_off_leaves_nothing(
     assert list((tools.store.folder / "runs").iterdir()) == []
 
 
-def test_full_disk_is_told_to_the_user_and_leaves_nothing(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_told_to_the_user_and_leaves_nothing(tools: RunTools, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be kept there, and every further run would fail likewise."""
 
     def full(*_: object) -> None:
@@ -191,7 +193,7 @@ def test_full_disk_is_told_to_the_user_and_leaves_nothing(tools: Tools, monkeypa
 
 
 def test_good_run_keeps_its_outcome_though_a_process_of_it_cannot_be_ended(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch
+    tools: RunTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = processes.end_all
     monkeypatch.setattr("paceline.system.processes.end_all", lambda *given, **named: (*real(*given, **named), 4711))
@@ -216,23 +218,26 @@ def test_process_that_does_not_go_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_command_that_cannot_be_started_ends_those_that_were(tmp_path: Path) -> None:
     mark = {RUN_VARIABLE: tmp_path.name}
-    commands = [Command((sys.executable, "-c", "import time; time.sleep(60)"), mark), Command(("/no/python",), mark)]
+    commands = [
+        LaunchCommand((sys.executable, "-c", "import time; time.sleep(60)"), mark),
+        LaunchCommand(("/no/python",), mark),
+    ]
     with pytest.raises(FileNotFoundError), Worker(commands, tmp_path, 2, 60.0):
         pass
     assert marked(tmp_path) == []
 
 
-def bench(tools: Tools) -> timing.Bench:
-    return timing.Bench(tools.store, tools.machine, lambda line: None, echo=False)
+def bench(tools: RunTools) -> timing.CommandTools:
+    return timing.CommandTools(tools.store, tools.machine, lambda line: None, echo=False)
 
 
 @pytest.mark.parametrize(
-    "broken", ["paceline.run.external.measuring.code_of", "paceline.run.external.measuring.CommandProcess"]
+    "broken", ["paceline.run.external.session.code_of", "paceline.run.external.session.CommandProcess"]
 )
 def test_command_that_could_not_even_be_started_is_a_failure(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch, broken: str
+    tools: RunTools, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
-    (run,) = timing.make_plan(["true"], timing.Wishes(repeats=1, warmup_runs=0, timeout=60.0), tools.machine).runs
+    (run,) = timing.make_plan(["true"], timing.TimeOptions(repeats=1, warmup_runs=0, timeout=60.0), tools.machine).runs
     monkeypatch.setattr(broken, fail)
     assert timing.execute(run, bench(tools)).kind == "internal error"
     assert BUG in (only_folder(tools.store) / internal_errors.FILE).read_text()
@@ -240,11 +245,11 @@ def test_command_that_could_not_even_be_started_is_a_failure(
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_internal_error_beside_a_command_is_kept_as_well(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch, *, keep: bool
+    tools: RunTools, monkeypatch: pytest.MonkeyPatch, *, keep: bool
 ) -> None:
     """Also of a run that only warms up and would be forgotten."""
-    monkeypatch.setattr("paceline.run.external.measuring.usage_of", fail)
-    wishes = timing.Wishes(repeats=1, warmup_runs=0, timeout=60.0)
+    monkeypatch.setattr("paceline.run.external.session.usage_of", fail)
+    wishes = timing.TimeOptions(repeats=1, warmup_runs=0, timeout=60.0)
     (run,) = timing.make_plan(["true"], wishes, tools.machine).runs
     outcome = timing.execute(run, bench(tools), keep=keep)
     assert (outcome.status, outcome.kind, outcome.phase) == ("failed", "internal error", "command")
@@ -253,7 +258,7 @@ def test_internal_error_beside_a_command_is_kept_as_well(
 
 
 def test_internal_error_of_a_replay_is_kept_as_well(
-    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tools: RunTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PACELINE_ENVIRONMENTS", str(environments_folder()))
     monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
@@ -293,12 +298,12 @@ def test_line_of_an_internal_error_names_its_traceback(paceline: CommandLine) ->
 
 
 def test_traceback_is_shown_and_goes_along_to_another_machine(
-    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tools: RunTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("paceline.run.session.judge", fail)
     execute(planned()[0], tools)
     name = only_folder(tools.store).name
-    export_bundle(tools.store, Choice(runs=(name,)), tmp_path / "bundle.zip")
+    export_bundle(tools.store, BundleRequest(runs=(name,)), tmp_path / "bundle.zip")
     there = Store(tmp_path / "elsewhere")
     import_bundle(tmp_path / "bundle.zip", there)
     for store in (tools.store, there):

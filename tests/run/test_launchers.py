@@ -13,8 +13,8 @@ import pytest
 
 from paceline.catalog.frameworks import Framework, all_frameworks, find
 from paceline.environments import virtual_environments
-from paceline.environments.worker_environment import INHERITED
-from paceline.run.launchers import LAUNCHERS, Command, commands, held_port
+from paceline.environments.worker_variables import INHERITED
+from paceline.run.launchers import LAUNCHERS, LaunchCommand, commands, held_port
 from paceline.system.processes import RUN_VARIABLE
 from paceline_worker.protocol import Job
 from tests.factories.jobs import job
@@ -35,7 +35,7 @@ def on_devices(count: int, *, cores_per_device: int = 1) -> Job:
     )
 
 
-def started(framework: str | Framework, work: Job) -> list[Command]:
+def started(framework: str | Framework, work: Job) -> list[LaunchCommand]:
     chosen = find(framework).framework if isinstance(framework, str) else framework
     return commands(chosen, work, "/env/bin/python", FOLDER, CODE, PORT)
 

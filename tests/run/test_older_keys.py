@@ -9,26 +9,26 @@ from typing import Any
 
 import msgspec
 import pytest
+from paceline.system.machine.hardware import this_machine
 from rich.console import Console
 
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.environments.older_code import SAME_TRAINING, older_code_hash, same_code
+from paceline.environments.older_code_hashes import SAME_TRAINING, older_code_hash, same_code
 from paceline.environments.worker_code import code_hash
 from paceline.plan.cell import Cell
 from paceline.plan.pilots import pilots
 from paceline.plan.planning import Plan, make_plan
 from paceline.plan.run_keys import run_key
 from paceline.plan.suite import Suite, make_suite
-from paceline.run.measuring import pending
-from paceline.run.older_keys import FIELDS, older_run_key, older_twin_key, with_older_results
-from paceline.run.progress import Progress
-from paceline.run.session import Tools, measured_shares
+from paceline.run.older_keys import FIELDS, older_ablation_key, older_run_key, with_older_results
+from paceline.run.plan_runner import pending
+from paceline.run.progress import ProgressDisplay
+from paceline.run.session import RunTools, measured_shares
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
-from paceline.studies.scaling.ablations import make_twins
+from paceline.studies.scaling.ablations import make_ablations
 from paceline.studies.scaling.explain import rounds_of
-from paceline.system.machine.machine import this_machine
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
 from tests.factories.runs import FAILED, OK, on_devices, record, save_run, trained
@@ -132,7 +132,7 @@ def test_result_of_today_goes_before_an_older_one(tmp_path: Path) -> None:
 def test_devices_that_were_tried_then_need_no_second_try(tmp_path: Path) -> None:
     plan = planned(devices="2xcpu", shares="measured", batch_size=64, repeats=1, cores_per_device=1)
     store = Store(tmp_path)
-    tools = Tools(store, this_machine(), Progress(Console(), [], store.seconds_of))
+    tools = RunTools(store, this_machine(), ProgressDisplay(Console(), [], store.seconds_of))
     for index, pilot in enumerate(pilots(plan.cells[0])):
         for repeat in range(3):
             made = record(f"{index}-{repeat}", older_run_key(pilot, repeat, this_machine()), pilot, repeat=repeat)
@@ -140,16 +140,16 @@ def test_devices_that_were_tried_then_need_no_second_try(tmp_path: Path) -> None
     assert measured_shares(plan.runs[-1], tools) == (16, 48)
 
 
-def test_twins_that_were_measured_then_are_found() -> None:
-    twins = make_twins(on_devices(2))
+def test_ablations_that_were_measured_then_are_found() -> None:
+    ablations = make_ablations(on_devices(2))
     suite = Suite(name="", workload=("cifar10-conv",))
     keys = {
-        older_twin_key(older_run_key(twins.whole, 0, machine()), older_run_key(cell, 0, machine()))
-        for cell in twins.cells()
+        older_ablation_key(older_run_key(ablations.whole, 0, machine()), older_run_key(cell, 0, machine()))
+        for cell in ablations.cells()
     }
-    ((*first,),) = rounds_of(twins, 1, suite, machine(), keys)
+    ((*first,),) = rounds_of(ablations, 1, suite, machine(), keys)
     assert {run.key for run in first} == keys
-    ((*fresh,),) = rounds_of(twins, 1, suite, machine())
+    ((*fresh,),) = rounds_of(ablations, 1, suite, machine())
     assert keys.isdisjoint(run.key for run in fresh)
 
 

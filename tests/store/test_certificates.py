@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import certificate_name
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
+from paceline.bundles.selection import certificate_name
 from paceline.plan.cell import Cell
 from paceline.store import certificates
 from paceline.store.records.verdict import Verdict

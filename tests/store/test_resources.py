@@ -21,7 +21,7 @@ from paceline.report.tables import columns
 from paceline.report.tables.remarks import remarks
 from paceline.run.monitor import Monitor
 from paceline.store.records.events import AnyEvent, EventFile
-from paceline.store.records.samples import FILE, Sample, Usage, read_samples
+from paceline.store.records.samples import FILE, ProcessUsage, Sample, read_samples
 from paceline.store.resources import (
     Noise,
     core_utilisation,
@@ -129,7 +129,7 @@ def test_noise_is_what_the_cores_did_beside_the_run() -> None:
     assert found.stolen == pytest.approx(0.05)  # 0.4 of 8 s
     assert (found.lowest_mhz, found.highest_mhz) == (1900.0, 3000.0)
     quiet = noise(
-        [before, msgspec.structs.replace(after, ranks={0: Usage(resident_bytes=0, processor_seconds=99)})],
+        [before, msgspec.structs.replace(after, ranks={0: ProcessUsage(resident_bytes=0, processor_seconds=99)})],
         TRAINING,
         [0],
     )
@@ -188,7 +188,7 @@ def working(tmp_path: Path, idle: int, peak: int) -> EventFile:
 def test_memory_of_children_is_added_to_that_of_their_rank(tmp_path: Path) -> None:
     sizes = ((5.1, 10), (8.0, 50), (12.0, 40), (25.0, 900))  # the last is evaluation
     samples = [
-        sample(time, ranks={0: Usage(resident_bytes=0, children_bytes=size, processor_seconds=0)})
+        sample(time, ranks={0: ProcessUsage(resident_bytes=0, children_bytes=size, processor_seconds=0)})
         for time, size in sizes
     ]
     found = process_memory({0: working(tmp_path, 100, 300)}, samples)[0]

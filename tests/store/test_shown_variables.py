@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paceline.analysis.comparison.differences import Pair, differences
+from paceline.analysis.comparison.differences import RunPair, differences
+from paceline.bundles.exporting import export_bundle
 from paceline.bundles.messages import written
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.bundles.selection import BundleRequest
 from paceline.catalog.frameworks import all_frameworks
-from paceline.environments.worker_environment import INHERITED, worker_environment
-from paceline.report.page.report_file import write_report
-from paceline.report.server.one_run import one_run
-from paceline.run.external.measuring import _kept
+from paceline.environments.worker_variables import INHERITED, worker_environment
+from paceline.report.page.report_page import write_report
+from paceline.report.server.run_page import one_run
+from paceline.run.external.session import _kept
 from paceline.store.index.setups import setup_of
 from paceline.store.shown_variables import HIDDEN, harmless, shown_variables
 from paceline.store.store import Store
@@ -88,7 +88,7 @@ def test_difference_of_an_unknown_variable_is_named_without_its_values() -> None
     run = of_machine(FIRST, "one", elsewhere())
     kept = ({"AWS_KEY": "hunter2", "XLA_FLAGS": "--a"}, {"AWS_KEY": "hunter3", "XLA_FLAGS": "--b", "MY": "hunter4"})
     old, new = (setup_of(msgspec.structs.replace(run, environment=each), Path("/nowhere")) for each in kept)
-    assert list(differences([Pair("fake", [old], [new])])) == [
+    assert list(differences([RunPair("fake", [old], [new])])) == [
         "fake variables: AWS_KEY (hidden) → (hidden), MY none → (hidden), XLA_FLAGS --a → --b"
     ]
 
@@ -97,12 +97,12 @@ def test_difference_of_an_unknown_variable_is_named_without_its_values() -> None
 def test_variable_that_may_be_a_secret_stops_the_export(tmp_path: Path, name: str) -> None:
     store = store_with(tmp_path / "store", **{name: "hunter2"})
     with pytest.raises(UserError, match=f"has kept the variable {name}, which may be a secret"):
-        export_bundle(store, Choice(everything=True), tmp_path / "bundle.zip")
+        export_bundle(store, BundleRequest(everything=True), tmp_path / "bundle.zip")
 
 
 def test_export_names_other_unknown_variables(tmp_path: Path) -> None:
     path = tmp_path / "bundle.zip"
     store = store_with(tmp_path / "store", TF_MINE="hunter2", MYFRAME_THREADS="2", OMP_NUM_THREADS="7")
-    said = written(export_bundle(store, Choice(everything=True), path), path)
+    said = written(export_bundle(store, BundleRequest(everything=True), path), path)
     assert "Its runs have kept the variables MYFRAME_THREADS, TF_MINE" in said
     assert "OMP" not in said

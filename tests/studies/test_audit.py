@@ -16,10 +16,10 @@ from hypothesis import strategies
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.catalog.published import all_benchmarks
 from paceline.report.studies import audits
-from paceline.report.tables import grids, layouts, render
+from paceline.report.tables import layouts, render, render_layouts
 from paceline.store.store import Store
 from paceline.studies.audit import Audit, audit
-from paceline.studies.audit.rows import Batch, Finding, batch, device_count, number, numbers
+from paceline.studies.audit.printed_rows import AuditFinding, PrintedBatch, batch, device_count, number, numbers
 from paceline.studies.audit.rules.all_rules import RULES, examine, judge
 from paceline.studies.audit.text.reading import read_csv, read_markdown
 from paceline.system.errors import UserError
@@ -127,7 +127,7 @@ TENSORPACK = """
 """
 
 
-def found_in(text: str) -> list[Finding]:
+def found_in(text: str) -> list[AuditFinding]:
     return [each for each in examine(read_markdown("page.md", text)) if each]
 
 
@@ -488,14 +488,14 @@ def test_figures_of_devices_are_joined_by_plus() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("128x2=256 (lr=0.1)", Batch("128x2=256 (lr=0.1)", (128, 128), 256)),
-        ("64x2", Batch("64x2", (64, 64), None)),
-        ("512 (lr=0.4)", Batch("512 (lr=0.4)", (), 512)),
-        ("32 per GPU", Batch("32 per GPU", (), 32)),
+        ("128x2=256 (lr=0.1)", PrintedBatch("128x2=256 (lr=0.1)", (128, 128), 256)),
+        ("64x2", PrintedBatch("64x2", (64, 64), None)),
+        ("512 (lr=0.4)", PrintedBatch("512 (lr=0.4)", (), 512)),
+        ("32 per GPU", PrintedBatch("32 per GPU", (), 32)),
         ("large", None),
     ],
 )
-def test_batch_is_read_as_tables_write_it(text: str, found: Batch | None) -> None:
+def test_batch_is_read_as_tables_write_it(text: str, found: PrintedBatch | None) -> None:
     assert batch(text) == found
 
 
@@ -649,7 +649,7 @@ def test_store_is_audited_against_the_base_of_each_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", layouts.LAYOUTS)
 def test_own_report_is_right_in_every_shape(store: Store, layout: str) -> None:
-    page = grids.FORMATS["markdown"](layouts.LAYOUTS[layout](table_rows(store, {})))
+    page = render_layouts.FORMATS["markdown"](layouts.LAYOUTS[layout](table_rows(store, {})))
     assert texts(page) == []
 
 

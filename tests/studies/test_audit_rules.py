@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paceline.studies.audit import audit
-from paceline.studies.audit.rows import Document, Finding, duration, number
+from paceline.studies.audit.printed_rows import AuditFinding, Document, duration, number
 from paceline.studies.audit.rules.all_rules import RULES, examine, judge
 from paceline.studies.audit.text.reading import read_csv, read_markdown
 
@@ -113,7 +113,7 @@ def test_every_rule_is_broken_here_or_by_a_published_text() -> None:
     assert {each.name for each in RULES} == {each.rule for each in found.findings + found.notes} | set(BROKEN)
 
 
-def wrong(text: str) -> list[Finding]:
+def wrong(text: str) -> list[AuditFinding]:
     return [each for each in examine(document(text)) if each and each.counts]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paceline.studies.audit import audit
-from paceline.studies.audit.rows import Document
+from paceline.studies.audit.printed_rows import Document
 from paceline.studies.audit.rules.all_rules import judge
 from paceline.studies.audit.text.reading import read_csv, read_markdown
 from paceline.system.errors import UserError

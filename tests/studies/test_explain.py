@@ -13,23 +13,23 @@ from hypothesis import strategies as st
 
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.studies import explanation
-from paceline.studies.scaling.ablations import make_twins
-from paceline.studies.scaling.explain import Explanation, TwinTimes
-from paceline.studies.scaling.lost_time import Times, extremes, lost_time, split, typical
+from paceline.studies.scaling.ablations import make_ablations
+from paceline.studies.scaling.explain import AblationTimes, Explanation
+from paceline.studies.scaling.lost_time import RoundTimes, extremes, lost_time, split, typical
 from tests.factories.command_line import CommandLine
 from tests.factories.runs import cell, on_devices
 
 DELAY = 5.0  # ms that each of the fake framework's slow modes adds to a step
 # 20 ms on one device, so 10 on two; 14 as measured: 1 input, 0.5 exchange, 0.7 contention, 1 imbalance, 0.8 the rest
-WORKED_OUT = Times(whole=0.014, without_input=0.013, without_exchange=0.0125, alone=(0.0108, 0.0118), base=0.020)
+WORKED_OUT = RoundTimes(whole=0.014, without_input=0.013, without_exchange=0.0125, alone=(0.0108, 0.0118), base=0.020)
 seconds = st.floats(min_value=1e-6, max_value=1e3)
 
 
-def parts(rounds: list[Times], devices: int = 2, scaling: str = "strong") -> dict[str, Estimate]:
+def parts(rounds: list[RoundTimes], devices: int = 2, scaling: str = "strong") -> dict[str, Estimate]:
     return {part.name: part.seconds for part in lost_time(rounds, devices, scaling).parts}
 
 
-def changed(**seconds: Any) -> Times:
+def changed(**seconds: Any) -> RoundTimes:
     return msgspec.structs.replace(WORKED_OUT, **seconds)
 
 
@@ -56,7 +56,7 @@ def test_what_a_framework_cannot_part_is_one_part() -> None:
 def test_parts_add_up_to_the_lost_time(
     whole: float, without_input: float, without_exchange: float | None, alone: list[float], ideal: float
 ) -> None:
-    times = Times(
+    times = RoundTimes(
         whole=whole,
         without_input=without_input,
         without_exchange=without_exchange,
@@ -89,42 +89,45 @@ def test_it_scales_if_the_loss_may_be_noise_and_is_small_in_any_case() -> None:
     assert not scales(10.1, 10.11, 10.12)
 
 
-def test_twins_of_real_images_lose_first_the_input_then_the_exchange() -> None:
+def test_ablations_of_real_images_lose_first_the_input_then_the_exchange() -> None:
     cell = on_devices(2, data="cifar10", input="level1", evaluate="epoch", update="parameter_server")
-    twins = make_twins(msgspec.structs.replace(cell, parameter_device="cpu"))
-    assert (twins.without_input.data, twins.without_input.input, twins.without_input.evaluate) == (
+    ablations = make_ablations(msgspec.structs.replace(cell, parameter_device="cpu"))
+    assert (ablations.without_input.data, ablations.without_input.input, ablations.without_input.evaluate) == (
         "fake:device",
         "",
         "never",
     )
-    assert twins.without_input.update == "parameter_server"
-    assert twins.without_exchange is not None
-    assert (twins.without_exchange.update, twins.without_exchange.parameter_device) == ("independent", "")
-    assert [one.cores for one in twins.alone] == [((0,),), ((1,),)]
-    assert [one.batch_size for one in (*twins.alone, *twins.bases)] == [50, 50, 100]
-    assert len(twins.cells()) == 6
+    assert ablations.without_input.update == "parameter_server"
+    assert ablations.without_exchange is not None
+    assert (ablations.without_exchange.update, ablations.without_exchange.parameter_device) == ("independent", "")
+    assert [one.cores for one in ablations.alone] == [((0,),), ((1,),)]
+    assert [one.batch_size for one in (*ablations.alone, *ablations.bases)] == [50, 50, 100]
+    assert len(ablations.cells()) == 6
 
 
 def test_what_is_not_there_need_not_be_taken_away() -> None:
-    twins = make_twins(on_devices(2, scaling="weak", update="independent"))
-    assert twins.whole == twins.without_input == twins.without_exchange
-    assert twins.bases == twins.alone[:1]
-    assert len(twins.cells()) == 3  # the whole and each device
+    ablations = make_ablations(on_devices(2, scaling="weak", update="independent"))
+    assert ablations.whole == ablations.without_input == ablations.without_exchange
+    assert ablations.bases == ablations.alone[:1]
+    assert len(ablations.cells()) == 3  # the whole and each device
 
 
 def test_device_alone_keeps_its_share_and_its_slowness() -> None:
-    twins = make_twins(on_devices(2, shares="3:1", slow=(2.0, 1.0)))
-    assert [(one.batch_size, one.slow, one.shares) for one in twins.alone] == [(75, (2.0,), "equal"), (25, (), "equal")]
-    assert [one.slow for one in twins.bases] == [()]
+    ablations = make_ablations(on_devices(2, shares="3:1", slow=(2.0, 1.0)))
+    assert [(one.batch_size, one.slow, one.shares) for one in ablations.alone] == [
+        (75, (2.0,), "equal"),
+        (25, (), "equal"),
+    ]
+    assert [one.slow for one in ablations.bases] == [()]
 
 
 def test_unlike_cards_are_held_against_one_of_each_kind() -> None:
     three = cell(devices="cuda:0+cuda:1+cuda:3", framework="torch", cores=((0,), (1,), (2,)))
-    twins = make_twins(three, ("GTX 980", "Titan X", "GTX 980"))
-    assert [(one.devices, one.batch_size) for one in twins.bases] == [("cuda:0", 100), ("cuda:1", 100)]
-    assert twins.counts == (2, 1)
-    assert list(twins.named())[-2:] == ["one cuda:0", "one cuda:1"]
-    assert [one.devices for one in make_twins(three, ("GTX 980",) * 3).bases] == ["cuda:0"]
+    ablations = make_ablations(three, ("GTX 980", "Titan X", "GTX 980"))
+    assert [(one.devices, one.batch_size) for one in ablations.bases] == [("cuda:0", 100), ("cuda:1", 100)]
+    assert ablations.counts == (2, 1)
+    assert list(ablations.named())[-2:] == ["one cuda:0", "one cuda:1"]
+    assert [one.devices for one in make_ablations(three, ("GTX 980",) * 3).bases] == ["cuda:0"]
 
 
 def test_speeds_of_unlike_devices_add_up() -> None:
@@ -134,18 +137,18 @@ def test_speeds_of_unlike_devices_add_up() -> None:
 
 
 def test_speed_up_of_unlike_cards_names_them() -> None:
-    twins = tuple(
-        TwinTimes(name=name, seconds_per_step=(1.0,), runs=()) for name in ("whole", "one cuda:0", "one cuda:1")
+    ablations = tuple(
+        AblationTimes(name=name, seconds_per_step=(1.0,), runs=()) for name in ("whole", "one cuda:0", "one cuda:1")
     )
-    shown = explanation.markdown(msgspec.structs.replace(EXPLAINED, twins=twins, slow=(), shares=(64, 64)))
+    shown = explanation.markdown(msgspec.structs.replace(EXPLAINED, twins=ablations, slow=(), shares=(64, 64)))
     assert "* speed-up over the mean of one cuda:0 and one cuda:1 without input: " in shown
     assert "| how the fastest device differs from the mean of all |" in shown
 
 
-def test_framework_that_always_exchanges_has_no_twin_without() -> None:
-    twins = make_twins(on_devices(2, framework="keras-tensorflow"))
-    assert twins.without_exchange is None
-    assert "without exchange" not in twins.named()
+def test_framework_that_always_exchanges_has_no_ablation_without() -> None:
+    ablations = make_ablations(on_devices(2, framework="keras-tensorflow"))
+    assert ablations.without_exchange is None
+    assert "without exchange" not in ablations.named()
 
 
 EXPLAINED = Explanation(
@@ -263,7 +266,7 @@ def test_slowed_device_is_imbalance(paceline: CommandLine) -> None:
     assert milliseconds(found)["imbalance"] == pytest.approx(2 * 6.4, rel=0.4)  # 64 images take 6.4 ms, or three times
 
 
-def test_measured_shares_are_those_of_all_twins_and_leave_little_imbalance(paceline: CommandLine) -> None:
+def test_measured_shares_are_those_of_all_ablations_and_leave_little_imbalance(paceline: CommandLine) -> None:
     flags = ("--framework", "fake", "--slow", "1:3.0", "--shares", "measured", *stage(batch_size=128))
     found = explained(paceline, *flags)
     first, second = found["shares"]
@@ -288,11 +291,11 @@ def test_round_that_was_cut_off_is_measured_anew_and_the_others_stay(paceline: C
     assert again["twins"][0]["runs"][:2] == found["twins"][0]["runs"][:2]
 
 
-def test_failed_twin_is_named_with_its_cause(paceline: CommandLine) -> None:
+def test_failed_ablation_is_named_with_its_cause(paceline: CommandLine) -> None:
     ended = paceline("explain", "cifar10-conv", "--framework", "fake+fail", *stage(rounds=2))
     assert ended.returncode == 2
     said = " ".join(ended.stdout.split())
-    assert "the twin 'without exchange' failed in round 1: error in train: RuntimeError: the fake framework" in said
+    assert "the ablation 'without exchange' failed in round 1: error in train: RuntimeError: the fake framework" in said
     assert len(paceline.outcomes()) == 5  # a second round would tell nothing more
     assert paceline("log", paceline.outcomes()[0].parent.name).stdout
 

@@ -8,7 +8,7 @@ import pytest
 
 from paceline.catalog.frameworks import find
 from paceline.store import certificates
-from paceline.studies.equivalence.questions import Matrix, Question
+from paceline.studies.equivalence.verification_cases import VerificationCase, VerificationMatrix
 from paceline.studies.equivalence.verify import verification_job
 from paceline.system.errors import UserError
 from paceline_worker.frameworks.reference.backend import FrameworkBackend
@@ -22,8 +22,8 @@ from tests.factories.machines import machine
 TWO_CARDS = machine(gpus=("NVIDIA A100", "NVIDIA A100"))
 
 
-def asked(**changes: Any) -> list[Question]:
-    return Matrix(**{"workloads": ["mnist-mlp"], "devices": ["1xcpu"], **changes}).questions(TWO_CARDS)
+def asked(**changes: Any) -> list[VerificationCase]:
+    return VerificationMatrix(**{"workloads": ["mnist-mlp"], "devices": ["1xcpu"], **changes}).cases(TWO_CARDS)
 
 
 def settings(**changes: Any) -> list[str]:

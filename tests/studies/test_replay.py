@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from paceline.analysis.comparison.differences import NOTHING_ELSE, Pair, differences
-from paceline.bundles.reading import import_bundle
-from paceline.bundles.selecting import Choice
-from paceline.bundles.writing import export_bundle
+from paceline.analysis.comparison.differences import NOTHING_ELSE, RunPair, differences
+from paceline.bundles.exporting import export_bundle
+from paceline.bundles.importing import import_bundle
+from paceline.bundles.selection import BundleRequest
 from paceline.plan.planning import Run, make_job
 from paceline.store.index.setups import setup_of
 from paceline.store.store import Store
-from paceline.studies.replay.replay import Original, cores_here, replay, timeout_of
+from paceline.studies.replay.rerun import RecordedRun, cores_here, replay, timeout_of
 from paceline.studies.replay.results import compare_losses, rounding
 from paceline.system.errors import UserError
 from tests.bundles.made import elsewhere
@@ -133,7 +133,7 @@ def test_command_from_elsewhere_is_not_run_without_a_word(paceline: CommandLine,
     words = paceline.arguments("time", "--repeats", "1", "--name", "mine")
     subprocess.run([*words, "--", "touch", str(mark)], check=True, capture_output=True, cwd=tmp_path)
     mark.unlink()
-    export_bundle(Store(paceline.store), Choice(), tmp_path / "bundle.zip")
+    export_bundle(Store(paceline.store), BundleRequest(), tmp_path / "bundle.zip")
     import_bundle(tmp_path / "bundle.zip", Store(other.store))
     run = runs(other)[0].name
     refused = other("replay", run)
@@ -146,7 +146,7 @@ def test_command_from_elsewhere_is_not_run_without_a_word(paceline: CommandLine,
 
 def moved(measured: CommandLine, folder: Path) -> Store:
     """The first run as it comes into another store."""
-    export_bundle(Store(measured.store), Choice(runs=[runs(measured)[0].name]), folder / "bundle.zip")
+    export_bundle(Store(measured.store), BundleRequest(runs=[runs(measured)[0].name]), folder / "bundle.zip")
     store = Store(folder / "other")
     import_bundle(folder / "bundle.zip", store)
     return store
@@ -185,13 +185,13 @@ def test_job_from_elsewhere_that_paceline_would_not_make_is_not_run_without_a_wo
 def test_job_that_cannot_be_read_is_made_anew(tmp_path: Path, text: str) -> None:
     of = record("20250101-000001-aaaaaa", "one")
     (tmp_path / "job.json").write_text(text)
-    assert Original(tmp_path, of).job == make_job(Run(of.cell, 0, "one", 1800.0))
+    assert RecordedRun(tmp_path, of).job == make_job(Run(of.cell, 0, "one", 1800.0))
 
 
 def test_cell_that_makes_no_job_is_one_line(tmp_path: Path) -> None:
     of = record("20250101-000001-aaaaaa", "one", on_devices(2, shares="a:b"))
     with pytest.raises(UserError, match="Cannot replay run 20250101-000001-aaaaaa: its cell makes no job: could not"):
-        Original(tmp_path, of).made_anew(60.0)
+        RecordedRun(tmp_path, of).remade_job(60.0)
 
 
 @pytest.mark.parametrize(
@@ -293,8 +293,8 @@ def test_what_else_differs_is_listed(tmp_path: Path) -> None:
         cell=msgspec.structs.replace(CELL, cores=((3,),)),
     )
     one, other = ([setup_of(record, tmp_path)] for record in (old, new))
-    assert list(differences([Pair("", one, one)])) == []
-    assert list(differences([Pair("", one, other)])) == [
+    assert list(differences([RunPair("", one, one)])) == []
+    assert list(differences([RunPair("", one, other)])) == [
         f"machine: {machine().id} → {elsewhere().id}",
         "host: bench → elsewhere",
         "cores: 0 → 3",

@@ -12,7 +12,7 @@ import pytest
 
 from paceline.report.studies.verdicts import sentence
 from paceline.store import certificates
-from paceline.store.records.verdict import Finding, Verdict
+from paceline.store.records.verdict import Divergence, Verdict
 from paceline.studies.equivalence.probing import Arrays
 from paceline.studies.equivalence.quantities import END_TO_END, QUANTITIES, compare, derived, differences_of
 from paceline_worker import graph as g
@@ -267,8 +267,8 @@ def verdict(**changes: Any) -> Verdict:
 
 
 def test_sentences() -> None:
-    fine = Finding("output", 1e-4, 2.04e-6, "dense2", None, None)
-    wrong = Finding("gradient", 1e-3, 0.5, "conv1.kernel", "conv2.kernel", 0.123)
+    fine = Divergence("output", 1e-4, 2.04e-6, "dense2", None, None)
+    wrong = Divergence("gradient", 1e-3, 0.5, "conv1.kernel", "conv2.kernel", 0.123)
     assert sentence(verdict(findings=(fine,))) == "equal: output 2e-06 (dense2)"
     assert sentence(verdict(findings=(fine, wrong), equal=False)) == (
         "DIFFERS: gradients diverge first at conv2.kernel, by 1.2e-01 (allowed 1e-03)"

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from paceline.system.machine.hardware import this_machine
 
 from paceline.store.records.samples import read_samples
 from paceline.system.machine.cgroups import Throttling, cpu_groups, memory_limit_bytes, quota_cores, throttling
-from paceline.system.machine.machine import this_machine
 from tests.factories.command_line import CommandLine
 from tests.factories.control_groups import v1, v2
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from paceline.run.lost_devices import with_troubles
+from paceline.run.diagnosis import with_troubles
 from paceline.store.records.outcome import Outcome
 from paceline.store.resources import gpu_memory, gpu_utilisation
 from paceline.store.store import Store
@@ -25,8 +25,8 @@ SHARED_MEMORY = (OK, NOT_SUPPORTED, OK, 0, 80)  # a card that has the machine's 
 LOST = (GPU_IS_LOST, OK, OK, 0, 0)
 LOOK = """
 import msgspec
-from paceline.system.machine.gpus import Cards, nvidia
-cards = Cards((0, 1, 2))
+from paceline.system.machine.gpus import WatchedGpus, nvidia
+cards = WatchedGpus((0, 1, 2))
 print(msgspec.json.encode((nvidia(), cards.look(), cards.troubles, sorted(cards.lost))).decode())
 """
 # The command, with a fake framework that takes cards.

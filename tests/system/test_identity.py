@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from paceline.system.machine.hardware import Machine, this_machine
 
 from paceline.system.errors import UserError
 from paceline.system.machine.identity import VARIABLE, identity, in_container, name_machine
-from paceline.system.machine.machine import Machine, this_machine
 from tests.factories.machines import machine
 
 OURS, THEIRS = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"

@@ -16,7 +16,7 @@ import pytest
 
 from paceline.system import machine_lock
 from paceline.system.errors import UserError
-from paceline.system.machine_lock import Holder, alone, holder, lock_file
+from paceline.system.machine_lock import LockHolder, alone, holder, lock_file
 from tests.factories.command_line import CommandLine, send, wait_until
 
 FAKE = ("run", "cifar10-conv", "--framework", "fake", "--warmup", "2", "--steps", "10", "--repeats", "1")
@@ -49,7 +49,9 @@ def test_holder_says_what_is_measured(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_holder_that_has_ended_is_none(lock: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
-        facts = Holder(process=other.pid, process_started=psutil.Process(other.pid).create_time(), user="", command="")
+        facts = LockHolder(
+            process=other.pid, process_started=psutil.Process(other.pid).create_time(), user="", command=""
+        )
         lock.parent.mkdir()
         lock.write_bytes(msgspec.json.encode(facts) + b"\n")
         assert holder() == facts

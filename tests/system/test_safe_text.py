@@ -14,22 +14,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paceline.analysis.comparison.comparison import compare
+from paceline.analysis.comparison.compare import compare
 from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts.kinds import KINDS
-from paceline.report.page.report_file import write_report
+from paceline.report.page.report_page import write_report
 from paceline.report.studies import audits, comparison, replays, verdicts
-from paceline.report.tables.grids import FORMATS as GRID_FORMATS
-from paceline.report.tables.grids import in_layout
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render import FORMATS
+from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
+from paceline.report.tables.render_layouts import in_layout
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
 from paceline.studies.audit import audit
-from paceline.studies.replay.results import set_side_by_side
+from paceline.studies.replay.results import compare_runs
 from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import escaped, message, printable, printed, quoted
 from tests.bundles.made import TRAINED, of_machine, verdict
@@ -97,11 +97,11 @@ def test_json_says_what_is_there(hostile: Store) -> None:
 
 
 def test_published_figures_beside_strange_names_steer_nothing(hostile: Store) -> None:
-    from paceline.report.tables.published_comparison import beside_published
+    from paceline.report.tables.published_comparison import with_published
 
     rows = chosen_rows(hostile.folder, {}, None)
     for form in ("text", "markdown"):
-        assert steered(GRID_FORMATS[form]([beside_published(rows)])) == ""
+        assert steered(GRID_FORMATS[form]([with_published(rows)])) == ""
 
 
 @pytest.mark.parametrize("form", comparison.FORMATS)
@@ -112,7 +112,7 @@ def test_comparison_of_strange_names_steers_nothing(hostile: Store, form: str) -
 
 @pytest.mark.parametrize("form", replays.FORMATS)
 def test_replay_of_strange_names_steers_nothing(hostile: Store, form: str) -> None:
-    shown = replays.FORMATS[form](set_side_by_side(hostile, [ONE], [TWO]))
+    shown = replays.FORMATS[form](compare_runs(hostile, [ONE], [TWO]))
     assert "evil" in shown
     assert steered(shown) == ""
 
@@ -135,11 +135,11 @@ def test_audit_of_strange_names_steers_nothing(tmp_path: Path, form: str) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_chart_of_strange_names_steers_nothing(hostile: Store, tmp_path: Path, kind: str) -> None:
-    from paceline.report.charts.files import Wish, draw
+    from paceline.report.charts.chart_files import ChartRequest, draw
 
     path = tmp_path / "chart.svg"
     try:
-        said = draw(Wish(kind, path, 1, "light"), hostile.folder, {}, None)
+        said = draw(ChartRequest(kind, path, 1, "light"), hostile.folder, {}, None)
     except UserError:
         return  # nothing of these results can be drawn so
     assert steered(said) == ""

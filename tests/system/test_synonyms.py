@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.catalog.frameworks import all_frameworks
 from paceline.catalog.workloads import WORKLOADS
-from paceline.cli.choices import Choices
+from paceline.cli.suite_flags import SuiteFlags
 from paceline.plan.devices import parse_devices
 from paceline.plan.matrix import SOURCES, cells_of
 from paceline.plan.suite import make_suite
@@ -108,14 +108,14 @@ def test_devices_that_are_meant_are_devices(text: str) -> None:
 @pytest.mark.parametrize("text", ["cpu", "", "none", "-1", "0.5", "cuda:0", "0,x"])
 def test_cards_that_are_no_numbers_are_refused_with_what_training_without_them_is(text: str) -> None:
     with pytest.raises(UserError) as caught:
-        Choices(gpus=text).settings()
+        SuiteFlags(gpus=text).settings()
     told = f"--gpus {text!r}: give the numbers of cards from 0 up, such as 0,2. Training on 0 GPUs is --devices 1xcpu."
     assert str(caught.value) == told
 
 
 def test_cards_are_numbers_and_0_is_the_first() -> None:
-    assert Choices(gpus="0").settings() == {"devices": ["cuda:0"]}
-    assert Choices(gpus="0, 2").settings() == {"devices": ["cuda:0+cuda:2"]}
+    assert SuiteFlags(gpus="0").settings() == {"devices": ["cuda:0"]}
+    assert SuiteFlags(gpus="0, 2").settings() == {"devices": ["cuda:0+cuda:2"]}
 
 
 def test_answer_is_one_line(paceline: CommandLine) -> None:
@@ -134,5 +134,5 @@ def test_filter_of_results_is_answered_likewise(tmp_path: Path) -> None:
 
 def test_value_of_a_list_that_is_no_number_is_named() -> None:
     with pytest.raises(UserError, match=r"^--lr 'x' is not a number\.$"):
-        Choices(lr="0.1,x").settings()
-    assert Choices(lr="0.1,0.2", epochs="1,2.5").settings() == {"lr": [0.1, 0.2], "epochs": [1.0, 2.5]}
+        SuiteFlags(lr="0.1,x").settings()
+    assert SuiteFlags(lr="0.1,0.2", epochs="1,2.5").settings() == {"lr": [0.1, 0.2], "epochs": [1.0, 2.5]}

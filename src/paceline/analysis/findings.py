@@ -9,17 +9,25 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paceline.analysis.rows.chance import little_better
+from paceline.analysis.rows.chance_accuracy import little_better
 from paceline.analysis.rows.labels import placed, where
 from paceline.analysis.rows.row import Row
-from paceline.analysis.rows.scaling import Bases, next_fewer, training
-from paceline.analysis.statistics.estimates import APART, FACTORS, PARTS, Estimate, Scale, difference, ratio
+from paceline.analysis.rows.scaling import OneDeviceRows, next_fewer, training
+from paceline.analysis.statistics.estimates import (
+    FACTORS,
+    PART_DIFFERENCES,
+    PARTS,
+    Estimate,
+    SymmetricScale,
+    difference,
+    ratio,
+)
 from paceline.analysis.statistics.significance import LEVEL, Scatter
 
 Values = Sequence[float]
 
 
-class Against(msgspec.Struct, frozen=True):
+class ComparedWith(msgspec.Struct, frozen=True):
     """One cell compared with another."""
 
     name: str  # the other: a framework, or a device set
@@ -31,7 +39,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     kind: str  # fastest, memory, accuracy, slower, above linear, failed, skipped, one run, apart, untrained
     where: str = ""  # the device set
     who: tuple[str, ...] = ()
-    against: tuple[Against, ...] = ()  # the nearest first
+    against: tuple[ComparedWith, ...] = ()  # the nearest first
     reason: str = ""
     cells: tuple[str, ...]  # what it rests on
 
@@ -42,11 +50,11 @@ class Yardstick:
 
     compare: Callable[[Values, Values, float], Estimate | None]  # at a confidence
     equal: float  # what it gives for equal ones
-    scale: Scale  # on which small and large values scatter alike
+    scale: SymmetricScale  # on which small and large values scatter alike
 
 
 @dataclass(frozen=True)
-class Judge:
+class RowComparer:
     """Tells cells of one table apart."""
 
     yardstick: Yardstick
@@ -55,18 +63,18 @@ class Judge:
     confidence: float  # asked of each interval
 
     @classmethod
-    def of(cls, quantity: Quantity, rows: Sequence[Row], tests: int) -> Judge:
+    def of(cls, quantity: Quantity, rows: Sequence[Row], tests: int) -> RowComparer:
         yardstick, samples = quantity.yardstick, map(quantity.values, rows)
         scatter = Scatter.of(*map(yardstick.scale.evened, samples))
         return cls(yardstick, scatter, tests, max(row.confidence for row in rows))
 
-    def against(self, name: str, values: Values, base: Values) -> Against:
+    def against(self, name: str, values: Values, base: Values) -> ComparedWith:
         """Clear if the interval says so, and chance would hardly do it however many are compared."""
         found = self.yardstick.compare(values, base, self.confidence)
         if found is None or found.low is None or found.high is None:
             raise ValueError("a comparison needs two runs on each side")
-        apart = not found.low <= self.yardstick.equal <= found.high
-        return Against(name, found, apart and self._chance(values, base) < LEVEL / self.tests)
+        differs = not found.low <= self.yardstick.equal <= found.high
+        return ComparedWith(name, found, differs and self._chance(values, base) < LEVEL / self.tests)
 
     def _chance(self, values: Values, base: Values) -> float:
         """By the scatter of these two, which few runs hardly tell, or by a larger one of all; two tests count twice."""
@@ -77,7 +85,9 @@ class Judge:
 
 
 RATIO = Yardstick(ratio, 1.0, FACTORS)
-DIFFERENCE = Yardstick(lambda values, base, confidence: difference(values, base, APART, confidence), 0.0, PARTS)
+DIFFERENCE = Yardstick(
+    lambda values, base, confidence: difference(values, base, PART_DIFFERENCES, confidence), 0.0, PARTS
+)
 
 
 @dataclass(frozen=True)
@@ -113,11 +123,11 @@ MEMORY = Quantity("memory", _memory, -1, RATIO)
 def findings(rows: Sequence[Row]) -> list[Finding]:
     """What matters in one table, in the order in which it should be said."""
     if any(row.command for row in rows):
-        return []  # nobody knows whether two commands train the same thing
-    called = Called(placed(rows), placed(rows, frameworks=False))
+        return []  # it is not known whether two commands train the same thing
+    called = RowNames(placed(rows), placed(rows, frameworks=False))
     return [
         *_single_runs(rows, called),
-        *_apart(rows, called),
+        *_not_interleaved(rows, called),
         *_leaders(rows, SPEED, called),
         *_without_result(rows, called),
         *_scaling(rows, called),
@@ -128,7 +138,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
 
 
 @dataclass(frozen=True)
-class Called:
+class RowNames:
     """How the rows of a table are called, no two alike."""
 
     place: Callable[[Row], str]
@@ -147,13 +157,13 @@ def _alike(rows: Sequence[Row], quantity: Quantity) -> list[list[Row]]:
     return [list(group.values()) for group in groups.values() if len(group) > 1]
 
 
-def _leaders(rows: Sequence[Row], quantity: Quantity, called: Called) -> Iterator[Finding]:
+def _leaders(rows: Sequence[Row], quantity: Quantity, called: RowNames) -> Iterator[Finding]:
     """For each device set the best against all others."""
     groups = _alike(rows, quantity)
     if not groups:
         return
     pairs = sum(math.comb(len(group), 2) for group in groups)  # which is best was not known before: all were compared
-    judge = Judge.of(quantity, [row for group in groups for row in group], pairs)
+    judge = RowComparer.of(quantity, [row for group in groups for row in group], pairs)
     for group in groups:
         ordered = sorted(group, key=lambda row: -quantity.better * statistics.median(quantity.values(row)))
         best, *others = ordered
@@ -167,7 +177,7 @@ def _leaders(rows: Sequence[Row], quantity: Quantity, called: Called) -> Iterato
         )
 
 
-def _scaling(rows: Sequence[Row], called: Called) -> list[Finding]:
+def _scaling(rows: Sequence[Row], called: RowNames) -> list[Finding]:
     """Where more devices are slower than fewer of them, and where they are faster than their number."""
     families: dict[object, dict[str, Row]] = {}
     for row in filter(SPEED.usable, rows):
@@ -182,15 +192,15 @@ def _scaling(rows: Sequence[Row], called: Called) -> list[Finding]:
     ]
     if not steps:
         return []
-    bases = Bases(kept)
+    bases = OneDeviceRows(kept)
     whole = [(found[0].row, row) for row in kept if row.device_count > 1 and len(found := bases.of(row)) == 1]
-    judge = Judge.of(SPEED, kept, len(steps) + len(whole))
+    judge = RowComparer.of(SPEED, kept, len(steps) + len(whole))
     slower = [_against_fewer("slower", (fewer, more), judge, called) for fewer, more in steps]
     above = [_against_fewer("above linear", (one, more), judge, called) for one, more in whole]
     return [finding for finding in slower + above if finding]
 
 
-def _against_fewer(kind: str, pair: tuple[Row, Row], judge: Judge, called: Called) -> Finding | None:
+def _against_fewer(kind: str, pair: tuple[Row, Row], judge: RowComparer, called: RowNames) -> Finding | None:
     """Set against the fewer devices as they are, or against what they would be with perfect scaling."""
     fewer, more = pair
     perfect = more.device_count / fewer.device_count if kind == "above linear" else 1.0
@@ -204,12 +214,12 @@ def _against_fewer(kind: str, pair: tuple[Row, Row], judge: Judge, called: Calle
         kind=kind,
         where=called.shared(more),
         who=(more.framework,),
-        against=(Against(plain.name, plain.value, clear=True),),
+        against=(ComparedWith(plain.name, plain.value, clear=True),),
         cells=(called.name(more), called.name(fewer)),
     )
 
 
-def _without_result(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
+def _without_result(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
     """What failed or was skipped, those with one cause together."""
     causes: dict[tuple[str, str], list[str]] = {}
     for row in rows:
@@ -219,7 +229,7 @@ def _without_result(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
         yield Finding(kind=status, who=tuple(names), reason=reason, cells=tuple(names))
 
 
-def _untrained(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
+def _untrained(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
     """Whose test accuracy is little better than guessing, those of one reason together."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
@@ -229,7 +239,7 @@ def _untrained(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
         yield Finding(kind="untrained", who=tuple(names), reason=reason, cells=tuple(names))
 
 
-def _single_runs(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
+def _single_runs(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
     """Nothing can be told about what ran once."""
     ran = [row for row in rows if row.images_per_second_of_runs]
     once = [called.name(row) for row in ran if len(row.images_per_second_of_runs) == 1]
@@ -237,7 +247,7 @@ def _single_runs(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
         yield Finding(kind="one run", who=() if len(once) == len(ran) else tuple(once), cells=tuple(once))
 
 
-def _apart(rows: Sequence[Row], called: Called) -> Iterator[Finding]:
+def _not_interleaved(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
     """Cells of one device set that a change of the machine could have made different."""
     for group in _alike(rows, SPEED):
         if not interleaved(group):

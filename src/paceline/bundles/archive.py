@@ -20,13 +20,13 @@ from paceline.bundles.manifest import (
     NAME,
     TOTAL_BYTES,
     BundleError,
-    Entry,
     Manifest,
+    ManifestEntry,
     check_events,
     decode_versioned,
     most_bytes,
 )
-from paceline.system.formats import BUNDLE
+from paceline.system.format_versions import BUNDLE
 from paceline.system.text.safe_text import printable
 
 CHUNK_BYTES = 2**20
@@ -158,7 +158,7 @@ def _check_room(manifest: Manifest, into: Path) -> None:
         raise BundleError(f"its files have {needed:,} bytes, and {into} has room for {free:,}")
 
 
-def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, entry: Entry, target: Path) -> None:
+def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, entry: ManifestEntry, target: Path) -> None:
     """No more bytes than the list says, whatever the member holds."""
     found, left = hashlib.sha256(), entry.bytes
     target.parent.mkdir(parents=True, exist_ok=True)

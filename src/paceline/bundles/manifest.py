@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from paceline.system.errors import UserError
-from paceline.system.formats import BUNDLE, VERSIONS, NewerError, Versioned, check_version
+from paceline.system.format_versions import BUNDLE, VERSIONS, NewerError, Versioned, check_version
 
 MANIFEST_FILE = "manifest.json"
 
@@ -43,18 +43,18 @@ class BundleError(UserError):
     """Why a bundle is not taken."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     bytes: int
     sha256: str
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that is in a bundle beside this list itself."""
+    """Everything in a bundle except this list itself."""
 
     format: int = VERSIONS[BUNDLE]
     paceline_version: str
-    files: tuple[Entry, ...]
+    files: tuple[ManifestEntry, ...]
 
 
 def most_bytes(name: str) -> int:
@@ -73,8 +73,8 @@ def check_events(sizes: Mapping[str, int]) -> None:
             raise BundleError(f"{folder} has {size:,} bytes of events, more than the {EVENTS_BYTES:,} of a bundle")
 
 
-def entry(name: str, content: bytes) -> Entry:
-    return Entry(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+def entry(name: str, content: bytes) -> ManifestEntry:
+    return ManifestEntry(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
 def digest(manifest: bytes) -> str:

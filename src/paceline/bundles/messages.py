@@ -1,4 +1,4 @@
-"""What is said about a bundle that was written or taken in."""
+"""The lines that `export` and `import` print."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from paceline.bundles.reading import Taken
-from paceline.bundles.writing import Written
+from paceline.bundles.exporting import ExportSummary
+from paceline.bundles.importing import ImportSummary
 from paceline.report.escaping import few
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline.system.text.safe_text import printable
 from paceline.system.text.secret_names import warning
 
 MOST_VARIABLES = 8  # that are named
 
 
-def written(found: Written, path: Path) -> str:
+def written(found: ExportSummary, path: Path) -> str:
     return "\n".join(map(printable, _about_written(found, path)))
 
 
-def _about_written(found: Written, path: Path) -> Iterator[str]:
+def _about_written(found: ExportSummary, path: Path) -> Iterator[str]:
     what = _listed(("run", found.runs), ("plan", found.plans), ("proof", found.certificates))
     yield f"{path}: {what}, {found.bytes:,} bytes, content {found.digest}"
     yield from _machines(found.machines)
     if found.doubtful:
         yield warning(found.doubtful, "bundle")
     if found.variables:
-        told = few(found.variables, MOST_VARIABLES, ", ")
-        yield f"Its runs have kept the variables {told}: whoever gets the bundle can read their values."
+        variables = few(found.variables, MOST_VARIABLES, ", ")
+        yield f"Its runs have kept the variables {variables}: whoever gets the bundle can read their values."
 
 
-def taken(found: Taken, path: Path) -> str:
+def taken(found: ImportSummary, path: Path) -> str:
     return "\n".join(map(printable, _about_taken(found, path)))
 
 
-def _about_taken(found: Taken, path: Path) -> Iterator[str]:
+def _about_taken(found: ImportSummary, path: Path) -> Iterator[str]:
     what = _listed(("run", found.runs), ("plan", found.plans), ("proof", found.certificates))
     before = f", and {_listed(('run', found.runs_before))} here already, the same" if found.runs_before else ""
     yield f"{path}: {what} new{before}; content {found.digest}"

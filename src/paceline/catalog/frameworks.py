@@ -60,7 +60,7 @@ class Contestant:
 
 @cache
 def folders() -> dict[str, Path]:
-    """Where each framework's files are: beside the worker half's own, or in a plug-in."""
+    """Where each framework's files are: next to the worker half's own, or in a plug-in."""
     own = {_name(path.parent): path.parent for path in sorted(FOLDER.glob("*/framework.toml"))}
     return {
         **own,

@@ -36,12 +36,12 @@ def export(
     everything
         All plans and runs of the store.
     """
+    from paceline.bundles.exporting import export_bundle
     from paceline.bundles.messages import written
-    from paceline.bundles.selecting import Choice
-    from paceline.bundles.writing import export_bundle
+    from paceline.bundles.selection import BundleRequest
     from paceline.store.store import Store
 
-    choice = Choice(runs, suite, plan, everything)
+    choice = BundleRequest(runs, suite, plan, everything)
     print(written(export_bundle(Store(store or default_store()), choice, output), output))
 
 
@@ -54,8 +54,8 @@ def import_(bundle: Path, *, store: StoreFlag = None) -> None:
     bundle
         The file.
     """
+    from paceline.bundles.importing import import_bundle
     from paceline.bundles.messages import taken
-    from paceline.bundles.reading import import_bundle
     from paceline.store.store import Store
 
     print(taken(import_bundle(bundle, Store(store or default_store())), bundle))
@@ -85,7 +85,7 @@ def replay(  # noqa: PLR0913 - each is a flag
     """
     from paceline.report.studies.replays import FORMATS
     from paceline.store.store import Store
-    from paceline.studies.replay.replay import replay as run_again
+    from paceline.studies.replay.rerun import replay as run_again
     from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)

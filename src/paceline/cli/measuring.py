@@ -8,12 +8,14 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, MachineFlag, StoreFlag, WaitFlag, app
-from paceline.cli.choices import Choices
+from paceline.cli.suite_flags import SuiteFlags
 from paceline.system.paths import default_store
 
 
 @app.command
-def plan(*what: str, choices: Choices = Choices(), machine_name: MachineFlag = None, store: StoreFlag = None) -> None:
+def plan(
+    *what: str, choices: SuiteFlags = SuiteFlags(), machine_name: MachineFlag = None, store: StoreFlag = None
+) -> None:
     """Show what `run` would do: cells, runs, skips and their reasons, and the time where it is known.
 
     Parameters
@@ -21,7 +23,7 @@ def plan(*what: str, choices: Choices = Choices(), machine_name: MachineFlag = N
     what
         Workloads, or one suite: its name or its file.
     """
-    from paceline.cli.commands import show_plan
+    from paceline.cli.actions import show_plan
     from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)
@@ -31,7 +33,7 @@ def plan(*what: str, choices: Choices = Choices(), machine_name: MachineFlag = N
 @app.command
 def run(
     *what: str,
-    choices: Choices = Choices(),
+    choices: SuiteFlags = SuiteFlags(),
     machine_name: MachineFlag = None,
     store: StoreFlag = None,
     again: bool = False,
@@ -49,7 +51,7 @@ def run(
     retry_failed
         Measure again what failed.
     """
-    from paceline.cli.commands import run_suite
+    from paceline.cli.actions import run_suite
     from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)
@@ -60,7 +62,7 @@ def run(
 @app.command
 def explain(
     *what: str,
-    choices: Choices = Choices(),
+    choices: SuiteFlags = SuiteFlags(),
     rounds: int = 5,
     wait: WaitFlag = False,
     machine_name: MachineFlag = None,
@@ -127,13 +129,13 @@ def time(  # noqa: PLR0913 - each is a flag
     echo
         Show the output of the commands as it comes.
     """
-    from paceline.cli.commands import time_commands
-    from paceline.run.external.measuring import Wishes
+    from paceline.cli.actions import time_commands
+    from paceline.run.external.session import TimeOptions
     from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)
     flags = {"names": name, "devices": devices, "metrics": metric, "presets": preset}
-    wishes = Wishes(repeats, warmup_runs, timeout, **{key: given or () for key, given in flags.items()}, echo=echo)
+    wishes = TimeOptions(repeats, warmup_runs, timeout, **{key: given or () for key, given in flags.items()}, echo=echo)
     try:
         return EXIT_FAILED_CELLS if time_commands(command, wishes, store or default_store(), wait=wait) else 0
     except KeyboardInterrupt:

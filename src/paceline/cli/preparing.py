@@ -22,7 +22,7 @@ def install(*frameworks: str, python: Path | None = None) -> None:
     python
         An interpreter that can import the framework: use it as it is instead of making an environment.
     """
-    from paceline.cli.commands import install_frameworks
+    from paceline.cli.actions import install_frameworks
 
     install_frameworks(frameworks, python)
 
@@ -36,7 +36,7 @@ def uninstall(*frameworks: str) -> None:
     frameworks
         Such as torch jax; all stands for every one.
     """
-    from paceline.cli.commands import uninstall_frameworks
+    from paceline.cli.actions import uninstall_frameworks
 
     uninstall_frameworks(frameworks)
 
@@ -50,9 +50,9 @@ def list_(what: Literal["frameworks", "workloads", "networks", "published"] = "f
     name
         Of a published benchmark, such as neon-vs-mxnet: its rows, with the commands that measure them here.
     """
-    from paceline.report import listings
+    from paceline.report import catalog_tables
 
-    listings.show(what, name)
+    catalog_tables.show(what, name)
 
 
 app.command(data := App(name="data", help="Fetch data sets, or list those that are there."))
@@ -71,6 +71,6 @@ def get_data(name: str, *, given: FromFlag = None) -> None:
 @data.command(name="list")
 def list_data() -> None:
     """List the data sets of this machine."""
-    from paceline.catalog.datasets import listing
+    from paceline.report import catalog_tables
 
-    listing.show()
+    catalog_tables.show_datasets()

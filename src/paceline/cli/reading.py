@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from paceline.cli.application import EXIT_NO_VERDICT, EXIT_REGRESSION, StoreFlag, app
-from paceline.cli.filters import Filters
+from paceline.cli.filter_flags import FilterFlags
 from paceline.system.paths import default_store
 
 
 @app.command
 def show(
     *,
-    filters: Filters = Filters(),
+    filters: FilterFlags = FilterFlags(),
     layout: Literal["rows", "sources", "matrix", "long", "transposed"] | None = None,
     beside: Annotated[Literal["published"] | None, Parameter("--with", help="Also show published figures.")] = None,
     format: Literal["text", "markdown", "csv", "json", "findings"] = "text",  # noqa: A002 - the flag's name
@@ -29,9 +29,9 @@ def show(
         Shape of the table; default: the suite's. rows: a row for each cell; sources: data sources joined by /;
         matrix: frameworks by device sets; long: with machines as numbers; transposed: a table for each framework.
     """
-    from paceline.cli.commands import Shape, show_table
+    from paceline.cli.actions import TableOptions, show_table
 
-    shape = Shape(layout, published=beside == "published")
+    shape = TableOptions(layout, published=beside == "published")
     show_table(store or default_store(), filters.cells(), format, filters.target, shape)
 
 
@@ -64,7 +64,7 @@ def compare(  # noqa: PLR0913 - each is a flag
     require_verdict
         End with exit code 4 if of any compared cell one cannot tell; a regression is exit code 3 all the same.
     """
-    from paceline.analysis.comparison.comparison import compare as compare_sides
+    from paceline.analysis.comparison.compare import compare as compare_sides
     from paceline.analysis.comparison.selections import choose
     from paceline.report.studies.comparison import FORMATS
     from paceline.system.limits import check_flag
@@ -88,17 +88,17 @@ def log(run: str, *, store: StoreFlag = None) -> None:
     run
         Its id, or how it begins or ends.
     """
-    from paceline.cli.commands import print_log
+    from paceline.cli.actions import print_log
 
     print_log(store or default_store(), run)
 
 
 @app.command
 def index(*, store: StoreFlag = None) -> None:
-    """Make the index anew from the run folders."""
-    from paceline.store.left_out import say_left_out
+    """Rebuild the index from the run folders."""
+    from paceline.store.newer_records import warn_of_left_out
     from paceline.store.store import Store
 
     folder = store or default_store()
     print(f"{Store(folder).rebuild()} runs in {folder}")
-    say_left_out(Store(folder).query)
+    warn_of_left_out(Store(folder).query)

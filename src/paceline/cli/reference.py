@@ -23,7 +23,7 @@ from paceline.cli.application import (
     EXIT_REGRESSION,
     EXIT_USER_ERROR,
 )
-from paceline.cli.choices import Choices
+from paceline.cli.suite_flags import SuiteFlags
 from paceline.plan.suite import DEFAULT_STEPS, Suite
 from paceline.report.escaping import markdown_cell
 
@@ -96,8 +96,8 @@ def _section(name: str, command: App) -> Iterator[str]:
 
 def _summary(command: App) -> list[str]:
     """What the docstring says before its list of parameters, paragraph by paragraph."""
-    said = inspect.cleandoc(command.help).partition("Parameters\n-----")[0]
-    return [markdown_cell(paragraph) for paragraph in said.strip().split("\n\n")]
+    text = inspect.cleandoc(command.help).partition("Parameters\n-----")[0]
+    return [markdown_cell(paragraph) for paragraph in text.strip().split("\n\n")]
 
 
 def _table(arguments: Iterable[Argument], defaults: dict[str, str] | None = None) -> list[str]:
@@ -106,13 +106,13 @@ def _table(arguments: Iterable[Argument], defaults: dict[str, str] | None = None
 
 
 def _row(argument: Argument, default: str | None) -> str:
-    said = (argument.parameter.help or "").strip()
+    text = (argument.parameter.help or "").strip()
     choices = ", ".join(argument.get_choices() or ())
-    meaning = " ".join(filter(None, (said, f"One of {choices}." if choices else "")))
+    meaning = " ".join(filter(None, (text, f"One of {choices}." if choices else "")))
     names = _name(argument) if _positional(argument) else ", ".join(argument.parameter.name or ())
     shown = _default(argument) if default is None else default
-    told = "default:" in said  # in words, which say more
-    return f"| `{names}` | {markdown_cell(meaning)} | {'' if told or not shown else f'`{shown}`'} |"
+    in_words = "default:" in text  # in words, which say more
+    return f"| `{names}` | {markdown_cell(meaning)} | {'' if in_words or not shown else f'`{shown}`'} |"
 
 
 def _default(argument: Argument) -> str:
@@ -121,12 +121,12 @@ def _default(argument: Argument) -> str:
 
 
 def _suite_defaults() -> dict[str, str]:
-    """By flag; what a suite takes from its workload is said in the meaning."""
+    """By flag; what a suite takes from its workload stands in the meaning."""
     fields = {field.name: field.default for field in msgspec.structs.fields(Suite)}
-    return {_flag(name): _told(value) for name, value in {**fields, "steps": DEFAULT_STEPS}.items()}
+    return {_flag(name): _default_text(value) for name, value in {**fields, "steps": DEFAULT_STEPS}.items()}
 
 
-def _told(value: Any) -> str:
+def _default_text(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return "" if value is None or value is False else f"{value:g}" if isinstance(value, float) else str(value)
@@ -141,7 +141,7 @@ def _suite_arguments(command: App) -> list[Argument]:
     """Those that come from `Choices`, if the command takes it."""
     if not command.default_command or "choices" not in inspect.signature(command.default_command).parameters:
         return []
-    names = {_flag(field.name) for field in dataclasses.fields(Choices)}
+    names = {_flag(field.name) for field in dataclasses.fields(SuiteFlags)}
     return [argument for argument in _shown(command) if argument.name in names]
 
 

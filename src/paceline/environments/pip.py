@@ -67,23 +67,23 @@ def _call(command: list[str], log: Path, name: str) -> None:
             command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment, check=False
         ).returncode
     if code:
-        said = log.read_text(encoding="utf-8", errors="replace")
-        raise UserError(f"Installing {name} failed{at_package(said)}: {cure(said, name)} (all of it: {log}).")
+        printed = log.read_text(encoding="utf-8", errors="replace")
+        raise UserError(f"Installing {name} failed{at_package(printed)}: {cure(printed, name)} (all of it: {log}).")
 
 
-def at_package(said: str) -> str:
+def at_package(output: str) -> str:
     """The package that pip speaks of last."""
     for pattern in PACKAGES:
-        found = re.findall(pattern, said)
+        found = re.findall(pattern, output)
         if found:
             last = found[-1] if isinstance(found[-1], str) else next(filter(None, found[-1]))
             return f" at {last.strip(',')}"
     return ""
 
 
-def cure(said: str, name: str) -> str:
+def cure(output: str, name: str) -> str:
     for pattern, cure in CURES:
-        if re.search(pattern, said):
+        if re.search(pattern, output):
             return cure.format(name=name)
-    lines = said.splitlines()
+    lines = output.splitlines()
     return ([line for line in lines if line.startswith("ERROR:")] or lines or ["no output"])[-1]

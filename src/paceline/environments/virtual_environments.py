@@ -16,7 +16,7 @@ import msgspec
 from paceline.catalog.frameworks import Framework
 from paceline.environments.pip import make_environment
 from paceline.environments.worker_code import deploy
-from paceline.environments.worker_environment import worker_environment
+from paceline.environments.worker_variables import worker_environment
 from paceline.system.errors import UserError
 from paceline.system.keys import short_key
 from paceline.system.locks import exclusive

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline.system.text.safe_text import quoted
 from paceline.system.text.synonyms import devices_meant
 

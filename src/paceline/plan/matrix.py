@@ -13,11 +13,11 @@ from paceline.catalog.workloads import known_workload
 from paceline.catalog.workloads.definition import Workload
 from paceline.plan.cell import Cell
 from paceline.plan.devices import DeviceSet, assign_cores, check_present, wanted_devices
-from paceline.plan.shares import EQUAL, MEASURED, check_shares, fitting, parse_slow, slow_factors, told_shares
+from paceline.plan.shares import EQUAL, MEASURED, check_shares, fitting, given_shares, parse_slow, slow_factors
 from paceline.plan.suite import DEFAULT_STEPS, Suite
 from paceline.system.errors import UserError, unknown
 from paceline.system.limits import STEPS, check_cells
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 
 UPDATES = ("replicated", "parameter_server", "independent")
 FAKE_SOURCES = ("fake:device", "fake:host", "fake:python")
@@ -28,7 +28,7 @@ WRAPPED = {"plain": (False,), "wrapped": (True,), "both": (False, True)}
 
 
 @dataclass(frozen=True)
-class Use:
+class DeviceUse:
     """A device set and how it is used."""
 
     devices: DeviceSet
@@ -45,7 +45,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingLength:
     """How long a workload is trained, and with which batches."""
 
     workload: Workload
@@ -98,12 +98,12 @@ def _matrix(suite: Suite, machine: Machine, before: int) -> list[Cell]:
     return [
         _cell(suite, (data, given, update, precision), training, framework, use)
         for (workload, data, given), update, precision, how, framework, use in itertools.product(*choices)
-        for training in (Training(known_workload(workload), *how),)
+        for training in (TrainingLength(known_workload(workload), *how),)
         if use.has_place_for(training.batch_size(use.devices))
     ]
 
 
-def _uses(suite: Suite, machine: Machine) -> Iterator[Use]:
+def _uses(suite: Suite, machine: Machine) -> Iterator[DeviceUse]:
     sets = [wanted_devices(text) for text in suite.devices]
     slow = parse_slow(suite.slow, sets)
     for devices in sets:
@@ -112,7 +112,7 @@ def _uses(suite: Suite, machine: Machine) -> Iterator[Use]:
         cores = _cores_per_device(suite, devices, sets, machine)
         listed = fitting(suite.shares, devices)
         for shares, wrapped in itertools.product(listed, WRAPPED[suite.single] if devices.count == 1 else (False,)):
-            yield Use(
+            yield DeviceUse(
                 devices=devices,
                 shares=shares,
                 slow=slow_factors(slow, devices),
@@ -150,9 +150,9 @@ def _batches(suite: Suite) -> list[tuple[str, int | None]]:
 def _cell(
     suite: Suite,
     choices: tuple[str, str, str, str],
-    training: Training,
+    training: TrainingLength,
     framework: str,
-    use: Use,
+    use: DeviceUse,
 ) -> Cell:
     data, given, update, precision = choices
     batch_size = training.batch_size(use.devices)
@@ -188,11 +188,11 @@ def _known(what: str, value: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def check_batch(batch_size: int, use: Use) -> None:
+def check_batch(batch_size: int, use: DeviceUse) -> None:
     """Refuse a batch that does not go into the shares; those still to be measured are taken for equal."""
     if use.shares == EQUAL:
         check_split(batch_size, use.devices)
-    told_shares(use.shares, batch_size, use.devices)
+    given_shares(use.shares, batch_size, use.devices)
 
 
 def check_split(batch_size: int, devices: DeviceSet) -> None:
@@ -204,15 +204,15 @@ def check_split(batch_size: int, devices: DeviceSet) -> None:
         )
 
 
-def _rate(suite: Suite, training: Training, batch_size: int) -> float:
+def _rate(suite: Suite, training: TrainingLength, batch_size: int) -> float:
     workload = training.workload
     follow = LEARNING_RATE_RULES[suite.lr_rule]
     return (training.rate or workload.recipe.learning_rate) * follow(batch_size / workload.batch_size)
 
 
-def _steps(suite: Suite, training: Training, given: str, batch_size: int) -> int:
-    epochs, told = training.epochs, suite.steps or DEFAULT_STEPS
-    steps = told if epochs is None else training.workload.steps(epochs, batch_size, given)
+def _steps(suite: Suite, training: TrainingLength, given: str, batch_size: int) -> int:
+    epochs, given_steps = training.epochs, suite.steps or DEFAULT_STEPS
+    steps = given_steps if epochs is None else training.workload.steps(epochs, batch_size, given)
     STEPS.check("The number of steps", steps)
     if suite.warmup >= steps:
         raise UserError(

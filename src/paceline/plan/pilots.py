@@ -31,7 +31,7 @@ def _alone(cell: Cell, index: int) -> Cell:
 
 
 def on_one_device(cell: Cell, index: int, batch_size: int, slow: float = 1.0) -> Cell:
-    """The same on one of its devices, which has nobody to agree with whatever the update."""
+    """The same on one of its devices, which exchanges nothing, whatever the update."""
     devices = cell.device_set
     return replace(
         cell,

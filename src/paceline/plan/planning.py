@@ -18,10 +18,10 @@ from paceline.plan.devices import missing_gpus
 from paceline.plan.matrix import FAKE_SOURCES, cells_of
 from paceline.plan.pilots import ROUNDS, pilots
 from paceline.plan.run_keys import run_key
-from paceline.plan.shares import MEASURED, told_shares
+from paceline.plan.shares import MEASURED, given_shares
 from paceline.plan.suite import Suite
 from paceline.system.limits import check_runs
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline_worker.protocol import Job
 
 BLOCKS = 10  # readings of the clock in a run: enough to see jitter, too few to cost anything
@@ -118,8 +118,8 @@ def unable(framework: Framework, *, equally: bool, wrapped: bool) -> str | None:
 
 
 def _divided_equally(cell: Cell) -> bool:
-    """Shares that are told may come to equal ones; of those still to be measured nobody knows."""
-    return cell.shares != MEASURED and len(set(told_shares(cell.shares, cell.batch_size, cell.device_set))) == 1
+    """Given shares may come to equal ones; those still to be measured are not known."""
+    return cell.shares != MEASURED and len(set(given_shares(cell.shares, cell.batch_size, cell.device_set))) == 1
 
 
 def too_many_devices(framework: Framework, count: int) -> str | None:
@@ -143,7 +143,7 @@ def _round(cells: list[Cell], repeat: int, suite: Suite, machine: Machine) -> li
 
 
 def make_job(run: Run, shares: tuple[int, ...] = ()) -> Job:
-    """What the worker is told: the cell, with a seed of its own for each repeat, and shares if they were measured."""
+    """The worker's job: the cell, with a seed of its own for each repeat, and shares if they were measured."""
     cell = run.cell
     workload, devices, contestant = known_workload(cell.workload), cell.device_set, find(cell.framework)
     return Job(
@@ -154,7 +154,7 @@ def make_job(run: Run, shares: tuple[int, ...] = ()) -> Job:
         recipe=replace(workload.recipe, learning_rate=cell.learning_rate),
         devices=devices.devices,
         cores=cell.cores,
-        shares=shares or told_shares(cell.shares, cell.batch_size, devices),
+        shares=shares or given_shares(cell.shares, cell.batch_size, devices),
         update=cell.update,
         data=cell.data,
         precision=cell.precision,

@@ -11,7 +11,7 @@ from paceline.environments.code_meaning import requirement_lines
 from paceline.environments.worker_code import code_hash
 from paceline.plan.cell import Cell
 from paceline.system.keys import short_key, without_defaults
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 
 KEY_VERSION = 2  # the first one hashed defaults, too
 
@@ -39,6 +39,6 @@ def run_key(cell: Cell, repeat: int, machine: Machine) -> str:
 
 def start_of(framework: Framework, kind: str) -> dict[str, object]:
     """What its workers are started with on this kind of devices, without defaults and what pip passes over."""
-    said = without_defaults(replace(framework, requirements=requirement_lines(framework.requirements)))
+    facts = without_defaults(replace(framework, requirements=requirement_lines(framework.requirements)))
     without = OFFERS if kind == "cuda" else OFFERS | {"cuda_requirements"}
-    return {name: value for name, value in said.items() if name not in without}
+    return {name: value for name, value in facts.items() if name not in without}

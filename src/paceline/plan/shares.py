@@ -14,14 +14,14 @@ EQUAL, MEASURED = "equal", "measured"
 SLOWEST = 100.0  # times as long; more is no simulation of anything
 
 
-TOLD = re.compile(r"[1-9]\d{0,5}(:[1-9]\d{0,5})+")
+SHARE_LIST = re.compile(r"[1-9]\d{0,5}(:[1-9]\d{0,5})+")
 
 
 def check_shares(text: str, sets: Sequence[DeviceSet]) -> None:
     """Refuse what is no division, or one among as many devices as none of these sets has."""
     if text in (EQUAL, MEASURED):
         return
-    if not TOLD.fullmatch(text):
+    if not SHARE_LIST.fullmatch(text):
         raise UserError(f"shares {quoted(text)}: write equal, measured, or whole numbers from 1 up such as 2:2:1.")
     if any(_fits(text, devices) for devices in sets):
         return
@@ -59,16 +59,16 @@ def divide(batch_size: int, sizes: Sequence[float], devices: DeviceSet) -> tuple
     return tuple(whole)
 
 
-def told_shares(text: str, batch_size: int, devices: DeviceSet) -> tuple[int, ...]:
+def given_shares(text: str, batch_size: int, devices: DeviceSet) -> tuple[int, ...]:
     """Images of each device; equal ones where they are to be measured first."""
-    told = devices.count > 1 and text not in (EQUAL, MEASURED)
-    sizes = [float(size) for size in text.split(":")] if told else [1.0] * devices.count
+    listed = devices.count > 1 and text not in (EQUAL, MEASURED)
+    sizes = [float(size) for size in text.split(":")] if listed else [1.0] * devices.count
     return divide(batch_size, sizes, devices)
 
 
 def proportions(text: str) -> str:
-    """Told shares in their lowest terms, so that 4:2 is 2:1 and 3:3 is equal."""
-    if not TOLD.fullmatch(text):
+    """Given shares in their lowest terms, so that 4:2 is 2:1 and 3:3 is equal."""
+    if not SHARE_LIST.fullmatch(text):
         return text
     sizes = [int(size) for size in text.split(":")]
     lowest = [size // math.gcd(*sizes) for size in sizes]

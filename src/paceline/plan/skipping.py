@@ -1,4 +1,4 @@
-"""What is said of cells that a machine cannot measure: one line, with what would run here."""
+"""One line about cells that a machine cannot measure, with what would run here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.plan.devices import check_present, missing_gpus
 from paceline.plan.planning import Plan
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline.system.text.safe_text import shortened
 
 MOST_REASONS = 3
@@ -20,7 +20,7 @@ def check_wanted(plan: Plan, machine: Machine, flags: Mapping[str, Any]) -> None
         check_present(plan.cells[0].device_set, machine)
 
 
-def said_of_skips(plan: Plan, machine: Machine, *, small_form: bool) -> str:
+def skip_summary(plan: Plan, machine: Machine, *, small_form: bool) -> str:
     """A line for the user; empty where something runs and no other form of the suite would run more."""
     without_gpus = not machine.gpus and any(cell.device_set.kind == "cuda" for cell in plan.cells)
     advice = f"; {SMALL_FORM}" if without_gpus and small_form else ""

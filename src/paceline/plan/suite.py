@@ -12,8 +12,7 @@ from paceline import catalog
 from paceline.plan.devices import parse_devices
 from paceline.plan.shares import fitting
 from paceline.system.errors import UserError, unknown
-from paceline.system.files import bounded_toml
-from paceline.system.files.user_files import read_text
+from paceline.system.files.user_files import parse_toml, read_text
 from paceline.system.limits import MOST_VALUES, SUITE, check_length, check_word
 from paceline.system.text.safe_text import QUOTED, printable, shortened
 
@@ -74,7 +73,7 @@ def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
     A table `[[part]]` is a matrix of its own, with the keys outside of tables as its defaults. `[quick]` has other
     values for these keys, and parts in place of the others, for a small machine.
     """
-    table = bounded_toml.parse(read_text(path, "suite", MOST_BYTES), path)
+    table = parse_toml(read_text(path, "suite", MOST_BYTES), path)
     settings = _with_quick({"name": path.stem, **_keys(table)}, overrides.get("quick", False), path)
     parts = _parts(settings.pop("part", []), path)
     whole, *matrices = (_overridden(settings, part, overrides) for part in ({}, *parts))
@@ -85,7 +84,7 @@ def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
 
 def has_small_form(path: Path) -> bool:
     """Whether the file has other values for --quick."""
-    return "quick" in bounded_toml.parse(read_text(path, "suite", MOST_BYTES), path)
+    return "quick" in parse_toml(read_text(path, "suite", MOST_BYTES), path)
 
 
 def _parts(tables: Any, path: Path) -> list[dict[str, Any]]:
@@ -155,8 +154,8 @@ def _checked(settings: Mapping[str, Any], where: str) -> Suite:
     try:
         return msgspec.convert(listed, Suite)
     except msgspec.ValidationError as error:
-        told = printable(str(error)).replace("`", "").replace(" | null", "")
-        problem, key = (shortened(part, 2 * QUOTED) for part in told.rsplit(" - at $.", 1))
+        message = printable(str(error)).replace("`", "").replace(" | null", "")
+        problem, key = (shortened(part, 2 * QUOTED) for part in message.rsplit(" - at $.", 1))
         raise UserError(f"{where}: {key}: {problem[:1].lower()}{problem[1:]}.") from None
 
 

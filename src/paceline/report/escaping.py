@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from paceline.system.text.safe_text import printable
+
 
 def spreadsheet_cell(value: object) -> object:
     """Text that a spreadsheet would take for a formula gets a sign before it; numbers stay numbers."""
@@ -20,3 +22,8 @@ def few(parts: Iterable[str], most: int, between: str = "; ") -> str:
     kept = list(dict.fromkeys(parts))
     more = [f"and {len(kept) - most} more"] if len(kept) > most else []
     return between.join(kept[:most] + more)
+
+
+def page_text(text: str) -> str:
+    """Without letters that steer what shows them; quick, since nearly all texts have none and a page has many."""
+    return text if text.isprintable() else printable(text)

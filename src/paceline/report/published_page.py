@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 
-from paceline.catalog.published import Benchmark, Record, all_benchmarks
+from paceline.catalog.published import Benchmark, PublishedRow, all_benchmarks
 from paceline.plan.cell import Cell
 from paceline.plan.cell_names import grouped
 from paceline.plan.published.cells import added, planned
@@ -42,7 +42,7 @@ def _section(benchmark: Benchmark) -> Iterator[str]:
         yield from ("Added in the suite, with no row in the text:", "", *(f"* {line}" for line in summary(more)), "")
 
 
-def _line(rows: Sequence[Record]) -> str:
+def _line(rows: Sequence[PublishedRow]) -> str:
     named = "; ".join(map(place, rows))
     texts = (markdown_cell(named), f"`{shlex.join(command_of(rows[0]))}`", markdown_cell(all_differences(rows)))
     return f"| {' | '.join(texts)} |"

@@ -11,7 +11,7 @@ from paceline.plan.cell import Cell
 from paceline.plan.planning import Plan, another_round
 from paceline.run.older_keys import with_older_results
 from paceline.store.store import Store
-from paceline.system.machine.machine import this_machine
+from paceline.system.machine.hardware import this_machine
 
 
 def further_rounds(

@@ -10,17 +10,18 @@ from msgspec.structs import replace
 
 from paceline.run import failure_messages
 from paceline.run.launchers import EndedRank, ended_ranks, first_killed
-from paceline.run.worker import Ending
+from paceline.run.worker import WorkerEnding
 from paceline.store.records.events import EventFile, Failed, Finished
 from paceline.store.records.outcome import Outcome
 from paceline.system.files.regular_files import NoPlainFileError, open_plain
+from paceline.system.machine.gpus import WatchedGpus
 from paceline.system.processes import still_there
 from paceline.system.text.safe_text import one_line
 
 LOG_END_LINES, LOG_END_BYTES = 20, 4096
 
 
-def judge(files: list[EventFile], ending: Ending, seconds: float, log: Path, *, memory_ran_out: bool) -> Outcome:
+def judge(files: list[EventFile], ending: WorkerEnding, seconds: float, log: Path, *, memory_ran_out: bool) -> Outcome:
     """The first cause that explains the ending; memory ran out if the kernel killed somebody in the run's own group."""
     found = _failure(files, ending, _seen_by_launcher(ending, log), memory_ran_out)
     status, kind, message = ("failed", *found) if found else ("ok", None, None)
@@ -40,7 +41,7 @@ def with_processes(outcome: Outcome, left: Sequence[int]) -> Outcome:
     return replace(outcome, remarks=(*outcome.remarks, still_there(left))) if left else outcome
 
 
-def _seen_by_launcher(ending: Ending, log: Path) -> list[EndedRank]:
+def _seen_by_launcher(ending: WorkerEnding, log: Path) -> list[EndedRank]:
     """How ranks ended, which a launcher knows better than who looks at them from outside."""
     return ended_ranks(_last_bytes(log)) if ending.reason != "timeout" else []
 
@@ -63,7 +64,7 @@ def _is_echo(event: Failed, files: list[EventFile]) -> bool:
 
 
 def _failure(
-    files: list[EventFile], ending: Ending, ended: list[EndedRank], memory_ran_out: bool
+    files: list[EventFile], ending: WorkerEnding, ended: list[EndedRank], memory_ran_out: bool
 ) -> tuple[str, str] | None:
     """Kind and message, or None when all went well."""
     reports, rubbish = _reports(files), [line for file in files for line in file.rubbish]
@@ -82,14 +83,14 @@ def _failure(
     return ("protocol", f"a line among its events is none: {rubbish[0][:60]!r}") if rubbish else None
 
 
-def _seen(ending: Ending, ended: list[EndedRank]) -> str:
+def _seen(ending: WorkerEnding, ended: list[EndedRank]) -> str:
     killed = first_killed(ended)
     if killed is None:
         return ending.detail
     return f"rank {killed.rank} (process {killed.process}) was killed by {signal_name(-killed.code)}"
 
 
-def _was_killed(ending: Ending, ended: list[EndedRank], ranks: int) -> bool:
+def _was_killed(ending: WorkerEnding, ended: list[EndedRank], ranks: int) -> bool:
     """Whether the kernel may have ended a rank for want of memory, which it does by SIGKILL."""
     seen = [*ending.codes, *(one.code for one in ended)]
     if -signal.SIGKILL in seen:
@@ -133,7 +134,7 @@ def _last_bytes(log: Path) -> str:
         return f"({error})"
 
 
-def _how_it_went(ending: Ending) -> str:
+def _how_it_went(ending: WorkerEnding) -> str:
     signals = [signal_name(-code) for code in ending.codes if code is not None and code < 0]
     if signals:
         return f"killed by {signals[0]}"
@@ -142,3 +143,16 @@ def _how_it_went(ending: Ending) -> str:
 
 def signal_name(number: int) -> str:
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+
+
+def with_troubles(outcome: Outcome, cards: WatchedGpus) -> Outcome:
+    """A lost card explains a run that failed; any other trouble, or one that it survived, is a remark."""
+    if outcome.status == "failed":
+        cards.look()  # it may have been lost after the last look
+    causes = {index: f"the driver could not tell of cuda:{index}: {why}" for index, why in cards.troubles.items()}
+    lost = sorted(cards.lost)
+    if outcome.status == "ok" or not lost:
+        return replace(outcome, remarks=(*outcome.remarks, *causes.values()))
+    others = tuple(why for index, why in causes.items() if index != lost[0])
+    message = f"{causes[lost[0]]}; {outcome.kind}: {outcome.message}"
+    return replace(outcome, kind="lost device", message=message, remarks=(*outcome.remarks, *others))

@@ -45,7 +45,7 @@ PEER_IS_MISSED = (
 )
 
 
-MOST_LETTERS = 20_000  # that are looked at: what matters is said at once
+MOST_LETTERS = 20_000  # that are looked at: what matters comes first
 
 
 def memory_ran_out(text: str) -> bool:

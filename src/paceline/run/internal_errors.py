@@ -41,7 +41,7 @@ def recorded(
 
 @contextlib.contextmanager
 def kept(folder: Path) -> Iterator[None]:
-    """Around what only tells of a run that is stored: an error is written down beside it and changes nothing."""
+    """Around what only tells of a run that is stored: an error is written down next to it and changes nothing."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - as above
@@ -50,12 +50,12 @@ def kept(folder: Path) -> Iterator[None]:
 
 def _failure(folder: Path, error: Exception, phase: str, seconds: float) -> Outcome:
     place, log = _keep(folder, error), folder / LOG_FILE
-    said = one_line("".join(traceback.format_exception_only(error)))
+    text = one_line("".join(traceback.format_exception_only(error)))
     return Outcome(
         status="failed",
         phase=_phase(folder) or phase,
         kind=INTERNAL_ERROR,
-        message=f"{said}; its traceback is in {place}",
+        message=f"{text}; its traceback is in {place}",
         log_end=end_of_log(log) if log.exists() else None,
         seconds=seconds,
     )

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paceline.catalog.frameworks import Framework
-from paceline.environments.worker_environment import worker_environment
+from paceline.environments.worker_variables import worker_environment
 from paceline.system.processes import RUN_VARIABLE
 from paceline_worker.protocol import Job
 
 
 @dataclass(frozen=True)
-class Command:
+class LaunchCommand:
     arguments: tuple[str, ...]
     environment: dict[str, str]
 
@@ -35,21 +35,22 @@ class Launch:
     port: int  # where the ranks can meet, if nothing else tells them
 
 
-def direct(launch: Launch) -> list[Command]:
+def direct(launch: Launch) -> list[LaunchCommand]:
     """One command for each process, each told its rank."""
     arguments = (launch.python, "-m", "paceline_worker", str(launch.folder))
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(launch.port), "WORLD_SIZE": str(launch.processes)}
     return [
-        Command(arguments, {**launch.environment, **meeting, "RANK": str(rank)}) for rank in range(launch.processes)
+        LaunchCommand(arguments, {**launch.environment, **meeting, "RANK": str(rank)})
+        for rank in range(launch.processes)
     ]
 
 
-def torchrun(launch: Launch) -> list[Command]:
+def torchrun(launch: Launch) -> list[LaunchCommand]:
     """PyTorch's own launcher: it starts the ranks and ends them all when one fails."""
     torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(launch.processes))
     arguments = (launch.python, *torchrun, "-m", "paceline_worker", str(launch.folder))
     loopback = {"GLOO_SOCKET_IFNAME": "lo"}  # all ranks are on this machine
-    return [Command(arguments, {**launch.environment, **loopback})]
+    return [LaunchCommand(arguments, {**launch.environment, **loopback})]
 
 
 # Of the ranks that are gone torchrun alone knows the first: it ends the others at once, by SIGTERM.
@@ -78,10 +79,12 @@ def first_killed(ended: Sequence[EndedRank]) -> EndedRank | None:
     return next((one for one in ended if one.code < 0 and (one is ended[0] or one.code != -signal.SIGTERM)), None)
 
 
-LAUNCHERS: dict[str, Callable[[Launch], list[Command]]] = {"direct": direct, "torchrun": torchrun}
+LAUNCHERS: dict[str, Callable[[Launch], list[LaunchCommand]]] = {"direct": direct, "torchrun": torchrun}
 
 
-def commands(framework: Framework, job: Job, python: str, folder: Path, code: Path, port: int = 0) -> list[Command]:
+def commands(
+    framework: Framework, job: Job, python: str, folder: Path, code: Path, port: int = 0
+) -> list[LaunchCommand]:
     """The commands of a run; several processes only where the framework wants one per device.
 
     They meet at the port; one alone may take any, which is 0.
@@ -94,9 +97,9 @@ def commands(framework: Framework, job: Job, python: str, folder: Path, code: Pa
 
 @contextlib.contextmanager
 def held_port() -> Iterator[int]:
-    """A free port for the ranks to meet at, which nobody else is given before they have ended.
+    """A free port for the ranks to meet at, which no other process is given before they have ended.
 
-    It is bound here, but nobody listens: Linux gives such a port to nobody who asks for any port, and does give it to
+    Bound here without a listener: Linux gives such a port to no process that asks for any port, and does give it to
     the rank that asks for this one. Elsewhere it can only be set free before the ranks start.
     """
     every = socket.has_dualstack_ipv6()  # else somebody could still get it for one kind of address

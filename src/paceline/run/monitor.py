@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from paceline.store.records.samples import FILE, Sample, Usage
+from paceline.store.records.samples import FILE, ProcessUsage, Sample
 from paceline.system import processes
 from paceline.system.machine.cgroups import cpu_groups, throttling
 from paceline.system.machine.cpu_times import Core, core_counters
-from paceline.system.machine.gpus import Cards
+from paceline.system.machine.gpus import WatchedGpus
 from paceline.system.processes import GONE
 
 PERIOD_SECONDS = 0.5
@@ -26,7 +26,7 @@ class Monitor:
     def __init__(self, folder: Path, gpus: Iterable[int] = ()) -> None:
         self._path = folder / FILE
         self._due = self._frequency_due = 0.0
-        self.cards = Cards(gpus)
+        self.cards = WatchedGpus(gpus)
         self._groups = cpu_groups()  # workers stay in them
 
     def sample(self, pids: dict[int, int], *, now: bool = False) -> None:
@@ -52,14 +52,14 @@ class Monitor:
             file.write(msgspec.json.encode(sample) + b"\n")
 
 
-def _ranks(pids: dict[int, int]) -> dict[int, Usage]:
+def _ranks(pids: dict[int, int]) -> dict[int, ProcessUsage]:
     """One look at the process table for all ranks: for each of them it would cost as much again."""
     parents = processes.parents() if pids else {}
     found = {rank: _usage(pid, processes.below(pid, parents)) for rank, pid in pids.items()}
     return {rank: usage for rank, usage in found.items() if usage is not None}
 
 
-def _usage(pid: int, below: list[int]) -> Usage | None:
+def _usage(pid: int, below: list[int]) -> ProcessUsage | None:
     try:
         process = psutil.Process(pid)
         children = [psutil.Process(child) for child in below]
@@ -68,7 +68,7 @@ def _usage(pid: int, below: list[int]) -> Usage | None:
     except GONE:
         return None
     processor_seconds = sum(used.user + used.system for used in times)
-    return Usage(resident_bytes=own + theirs, children_bytes=theirs, processor_seconds=processor_seconds)
+    return ProcessUsage(resident_bytes=own + theirs, children_bytes=theirs, processor_seconds=processor_seconds)
 
 
 def _proportional_bytes(process: psutil.Process) -> int:
@@ -98,6 +98,6 @@ def _cores() -> dict[int, Core]:
 def _frequencies() -> list[float]:
     try:
         found = psutil.cpu_freq(percpu=True)
-    except (AttributeError, NotImplementedError, OSError):  # each says on some system that nobody knows
+    except (AttributeError, NotImplementedError, OSError):  # each says on some system that it is not known
         return []
     return [core.current for core in found or []]

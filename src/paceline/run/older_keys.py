@@ -1,7 +1,7 @@
 """Keys of the first version: under which a store from before the second has what would be measured again.
 
 An old run counts as the same if today's facts make its very key by the rule of then: the settings of its cell, network,
-recipe, what is said of its framework, environment and machine, and measuring code that trains the same (`older_code`).
+recipe, the facts of its framework, environment and machine, and measuring code that trains the same (`older_code`).
 Fields that came later must be at their defaults. Other old runs are not resumed; they stay readable.
 """
 
@@ -17,12 +17,12 @@ import msgspec
 from paceline.catalog.frameworks import Framework, find
 from paceline.catalog.workloads import known_workload
 from paceline.environments import virtual_environments
-from paceline.environments.older_code import older_code_hash
+from paceline.environments.older_code_hashes import older_code_hash
 from paceline.plan.cell import Cell
 from paceline.plan.planning import Plan, Run
 from paceline.store.store import Store
 from paceline.system.keys import short_key, without_defaults
-from paceline.system.machine.machine import Machine, this_machine
+from paceline.system.machine.hardware import Machine, this_machine
 
 FIELDS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {  # as they were then
     Cell: (
@@ -71,9 +71,9 @@ def older_run_key(cell: Cell, repeat: int, machine: Machine) -> str:
     return short_key((what, by_what))
 
 
-def older_twin_key(whole: str, twin: str) -> str:
+def older_ablation_key(whole: str, ablation: str) -> str:
     """Of what `explain` measured, from the older keys of both."""
-    return hashlib.sha256(f"{whole} {twin}".encode()).hexdigest()[:16] if whole and twin else ""
+    return hashlib.sha256(f"{whole} {ablation}".encode()).hexdigest()[:16] if whole and ablation else ""
 
 
 def _as_then(value: msgspec.Struct) -> dict[str, object] | None:

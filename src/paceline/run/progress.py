@@ -16,13 +16,13 @@ from paceline.plan.cell_names import cell_name
 from paceline.plan.planning import Run
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
-from paceline.store.training_progress import Trained
+from paceline.store.training_progress import TrainingSoFar
 from paceline.system.text.formatting import duration, number
 from paceline.system.text.safe_text import printable
 
 
-class Progress:
-    """Counts runs, blocks and time; a subject of `runner.Display`."""
+class ProgressDisplay:
+    """Counts runs, blocks and time; a `session.Display`."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Progress:
         """Redraw when something happened, not on a timer: the line must cost nothing while a run is measured."""
         if self._live is None:
             return
-        trained = Trained.of(ranks)
+        trained = TrainingSoFar.of(ranks)
         speed = f", {number(trained.images_per_second)} images/s" if trained.seconds else ""
         step = f" {trained.steps}/{self._run.cell.steps}" if phase == "train" else ""
         line = f"[{self._number}/{self._total}] {self._name(self._run)}: {phase}{step}{speed}{self._time_left()}"
@@ -86,5 +86,5 @@ class Progress:
             result = f"failed in {outcome.phase}: {outcome.kind}: {outcome.message} (paceline log {run_id})"
         else:
             result = f"{duration(outcome.seconds)}{self._time_left()}"
-        result += "".join(f"; {said}" for said in outcome.remarks)
+        result += "".join(f"; {remark}" for remark in outcome.remarks)
         self.say(f"[{self._number}/{self._total}] {self._name(run)}: {result}")

@@ -25,10 +25,9 @@ from paceline.plan.pilots import ROUNDS, pilots
 from paceline.plan.planning import Run, make_job
 from paceline.plan.run_keys import run_key
 from paceline.plan.shares import divide
-from paceline.run import internal_errors
+from paceline.run import diagnosis, internal_errors
 from paceline.run.diagnosis import judge, with_processes
-from paceline.run.launchers import Command, commands, held_port
-from paceline.run.lost_devices import with_troubles
+from paceline.run.launchers import LaunchCommand, commands, held_port
 from paceline.run.older_keys import older_run_key
 from paceline.run.worker import LOG_FILE, Worker
 from paceline.store.records.events import AnyEvent
@@ -37,12 +36,12 @@ from paceline.store.records.runs import OUTCOME_FILE, RunRecord
 from paceline.store.store import Store, new_id
 from paceline.system.errors import UserError
 from paceline.system.machine import oom_kills
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline_worker.protocol import Job
 
 
 class Display(Protocol):
-    """Who is told what happens."""
+    """Shows what happens."""
 
     def say(self, line: str) -> None: ...
     def begin(self, run: Run) -> None: ...
@@ -55,21 +54,21 @@ def ignore(run_id: str) -> None:
 
 
 @dataclass(frozen=True)
-class Tools:
+class RunTools:
     store: Store
     machine: Machine
     display: Display
     note_run: Callable[[str], None] = ignore  # called with the id of each run as it begins
 
 
-def execute(run: Run, tools: Tools, job: Job | None = None) -> Outcome:
+def execute(run: Run, tools: RunTools, job: Job | None = None) -> Outcome:
     """Carry one run from the plan to the store; a replay brings its job."""
     environment = virtual_environments.ensure(find(run.cell.framework).framework, tools.display.say)
     with run_folder(run, environment, tools) as (folder, record):
         return recorded(run, folder, tools, lambda: carry_out(run, job, environment, record, tools))
 
 
-def recorded(run: Run, folder: Path, tools: Tools, carry_out: Callable[[], Outcome]) -> Outcome:
+def recorded(run: Run, folder: Path, tools: RunTools, carry_out: Callable[[], Outcome]) -> Outcome:
     """Carry out a run that has its folder, store what came of it and show it."""
 
     def shown() -> Outcome:
@@ -82,7 +81,7 @@ def recorded(run: Run, folder: Path, tools: Tools, carry_out: Callable[[], Outco
     return outcome
 
 
-def carry_out(run: Run, job: Job | None, environment: Environment, record: RunRecord, tools: Tools) -> Outcome:
+def carry_out(run: Run, job: Job | None, environment: Environment, record: RunRecord, tools: RunTools) -> Outcome:
     """Complete its record, then train; where its shares are not known, nothing is started."""
     folder = tools.store.run_folder(record.id)
     shares = measured_shares(run, tools) if job is None else job.shares
@@ -92,7 +91,7 @@ def carry_out(run: Run, job: Job | None, environment: Environment, record: RunRe
 
 
 @contextlib.contextmanager
-def prepared(job: Job, environment: Environment, record: RunRecord, tools: Tools) -> Iterator[list[Command]]:
+def prepared(job: Job, environment: Environment, record: RunRecord, tools: RunTools) -> Iterator[list[LaunchCommand]]:
     """The commands to start, which are in the run's record by then, as its job is."""
     folder, framework = tools.store.run_folder(record.id), find(job.framework).framework
     with held_port() as port:
@@ -101,7 +100,7 @@ def prepared(job: Job, environment: Environment, record: RunRecord, tools: Tools
         yield starts
 
 
-def train(run: Run, starts: list[Command], folder: Path, tools: Tools) -> Outcome:
+def train(run: Run, starts: list[LaunchCommand], folder: Path, tools: RunTools) -> Outcome:
     """Start the processes, see them to their end and say what came of it."""
     began, kills = time.monotonic(), oom_kills.kills()
     devices = run.cell.device_set
@@ -113,10 +112,10 @@ def train(run: Run, starts: list[Command], folder: Path, tools: Tools) -> Outcom
     seconds = time.monotonic() - began
     memory_ran_out = oom_kills.killed_since(kills)
     outcome = judge(worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=memory_ran_out)
-    return with_troubles(with_processes(outcome, worker.left), worker.cards)
+    return diagnosis.with_troubles(with_processes(outcome, worker.left), worker.cards)
 
 
-def measured_shares(run: Run, tools: Tools) -> tuple[int, ...] | Outcome:
+def measured_shares(run: Run, tools: RunTools) -> tuple[int, ...] | Outcome:
     """Images of each device by what it did alone; none where they are known without; or why they are not known."""
     speeds = []
     for index, pilot in enumerate(pilots(run.cell)):
@@ -132,7 +131,7 @@ def measured_shares(run: Run, tools: Tools) -> tuple[int, ...] | Outcome:
         return _without_shares(str(error))
 
 
-def _newest(cell: Cell, repeat: int, tools: Tools) -> sqlite3.Row | None:
+def _newest(cell: Cell, repeat: int, tools: RunTools) -> sqlite3.Row | None:
     """Of today's key, or else of the older one."""
     newest, machine = tools.store.newest, tools.machine
     return newest(run_key(cell, repeat, machine)) or newest(older_run_key(cell, repeat, machine))
@@ -151,10 +150,10 @@ def _without_shares(why: str) -> Outcome:
 
 
 @contextlib.contextmanager
-def run_folder(run: Run, environment: Environment, tools: Tools) -> Iterator[tuple[Path, RunRecord]]:
+def run_folder(run: Run, environment: Environment, tools: RunTools) -> Iterator[tuple[Path, RunRecord]]:
     """A fresh folder with what is known before anything can go wrong; gone again if the user cuts the run off.
 
-    So it is where nothing can be written, which the user is told. A run that has its outcome is finished, whatever
+    So it is where nothing can be written, which the user is shown. A run that has its outcome is finished, whatever
     happens then: `paceline index` finds it.
     """
     record = _record(run, environment, tools.machine)
@@ -187,7 +186,7 @@ def _record(run: Run, environment: Environment, machine: Machine) -> RunRecord:
     )
 
 
-def described(record: RunRecord, job: Job, starts: list[Command]) -> RunRecord:
+def described(record: RunRecord, job: Job, starts: list[LaunchCommand]) -> RunRecord:
     """With all that is known before it starts."""
     cell = record.cell
     return replace(

@@ -12,11 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from paceline.run.launchers import Command
+from paceline.run.launchers import LaunchCommand
 from paceline.run.monitor import Monitor
 from paceline.store.records.events import AnyEvent, EventFile, Failed, Finished, Phase
 from paceline.system import processes
-from paceline.system.machine.gpus import Cards
+from paceline.system.machine.gpus import WatchedGpus
 from paceline_worker.protocol import LEASE_FILE, event_file
 
 POLL_SECONDS = 0.2
@@ -28,7 +28,7 @@ TURNS = ("build", "train", "evaluate")  # a look at once: nothing is built yet; 
 
 
 @dataclass(frozen=True)
-class Ending:
+class WorkerEnding:
     """How it ended, seen from outside: by itself, or by us for a reason."""
 
     reason: str  # exited, timeout, trouble
@@ -47,7 +47,7 @@ class Worker:
 
     def __init__(
         self,
-        commands: list[Command],
+        commands: list[LaunchCommand],
         folder: Path,
         ranks: int,
         timeout_seconds: float,
@@ -66,7 +66,7 @@ class Worker:
         self._vanished = False  # whether that was a rank whose process was gone
 
     @property
-    def cards(self) -> Cards:
+    def cards(self) -> WatchedGpus:
         """Those of the run, as they were sampled."""
         return self._monitor.cards
 
@@ -82,7 +82,7 @@ class Worker:
             self._open = started.pop_all()  # if one cannot be started, the others are ended
         return self
 
-    def _start(self, command: Command) -> subprocess.Popen[bytes]:
+    def _start(self, command: LaunchCommand) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command.arguments,
             env=command.environment,
@@ -135,11 +135,11 @@ class Worker:
         """Of all ranks that have said which process they are, at one moment."""
         return {rank: processes.state(pid) for rank, pid in self._pids().items()}
 
-    def _ending(self, codes: tuple[int | None, ...], states: dict[int, str]) -> Ending | None:
+    def _ending(self, codes: tuple[int | None, ...], states: dict[int, str]) -> WorkerEnding | None:
         if None not in codes:
-            return Ending("exited", self._first_trouble, codes, self._vanished)
+            return WorkerEnding("exited", self._first_trouble, codes, self._vanished)
         if time.monotonic() - self._started > self._timeout:
-            return Ending("timeout", f"no end after {self._timeout:g} s", codes)
+            return WorkerEnding("timeout", f"no end after {self._timeout:g} s", codes)
         trouble = self._trouble(states)
         if trouble is None:
             self._troubled_since, self._first_trouble, self._vanished = None, "", False
@@ -148,7 +148,7 @@ class Worker:
             self._first_trouble, self._vanished = trouble, bool(self._silent(states, "gone"))
         self._troubled_since = self._troubled_since or time.monotonic()
         patient = time.monotonic() - self._troubled_since < GRACE_SECONDS
-        return None if patient else Ending("trouble", self._first_trouble, codes, self._vanished)
+        return None if patient else WorkerEnding("trouble", self._first_trouble, codes, self._vanished)
 
     def _trouble(self, states: dict[int, str]) -> str | None:
         """What keeps a run from ending by itself: a rank that vanished, was stopped or failed, or a hanging exit."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.environments.older_code import same_code
+from paceline.environments.older_code_hashes import same_code
 from paceline.plan.cell import Cell
 from paceline.plan.devices import parse_devices
 from paceline.plan.shares import EQUAL, proportions

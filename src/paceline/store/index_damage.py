@@ -29,15 +29,15 @@ def _differs(store: Store) -> bool:
     """Whether it has rows that the folders do not make, or lacks some; what is stored meanwhile does not count."""
     if not store.folder.is_dir() or not store.index.exists():
         return False
-    with in_memory() as anew:
-        names = [row["name"] for row in anew.execute(TABLES)]
+    with in_memory() as rebuilt:
+        names = [row["name"] for row in rebuilt.execute(TABLES)]
         try:
             before = _rows(store.index, names)
-            store.filling()(anew)
+            store.filling()(rebuilt)
             after = _rows(store.index, names)
         except (sqlite3.Error, UnicodeDecodeError):
             return True
-        return any(not before[name] <= _of(anew, name) <= after[name] for name in names)
+        return any(not before[name] <= _of(rebuilt, name) <= after[name] for name in names)
 
 
 def _rows(index: IndexFile, names: list[str]) -> dict[str, set[tuple[object, ...]]]:

@@ -18,7 +18,7 @@ CONTEXT_BYTES = 2**30  # a driver's context and its libraries' work space may ta
 
 Span = tuple[float, float]  # from … to, in seconds since 1970
 Range = tuple[float, float, float]  # lowest, median, highest
-Pair = tuple[Sample, Sample]
+SamplePair = tuple[Sample, Sample]
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryUse:
     """Of a process with its children, or of a GPU."""
 
     idle_bytes: int
@@ -48,7 +48,7 @@ def spans(file: EventFile, *phases: str) -> list[Span]:
     return [(event.time, after.time) for event, after in pairwise(entered) if event.phase in phases]
 
 
-def process_memory(files: Mapping[int, EventFile], samples: Sequence[Sample]) -> dict[int, Memory]:
+def process_memory(files: Mapping[int, EventFile], samples: Sequence[Sample]) -> dict[int, MemoryUse]:
     """Idle and peak of each rank as the kernel counted them, with those of its children as they were sampled."""
     found = {}
     for rank, file in files.items():
@@ -59,11 +59,11 @@ def process_memory(files: Mapping[int, EventFile], samples: Sequence[Sample]) ->
             before = _children_bytes(_nearest(samples, idle[0].time), rank)
             working = _within(samples, spans(file, *WORKING))
             most = max((_children_bytes([sample], rank) for sample in working), default=0)
-            found[rank] = Memory((idle[0].idle_memory_bytes or 0) + before, max(peaks) + most)
+            found[rank] = MemoryUse((idle[0].idle_memory_bytes or 0) + before, max(peaks) + most)
     return found
 
 
-def gpu_memory(gpus: Iterable[int], files: Collection[EventFile], samples: Sequence[Sample]) -> list[Memory]:
+def gpu_memory(gpus: Iterable[int], files: Collection[EventFile], samples: Sequence[Sample]) -> list[MemoryUse]:
     """Of each GPU as the driver counted it at each sample; idle is before anything was started.
 
     What trained too shortly for a sample has that of its end; what has no phases counts as a whole. A driver that
@@ -74,12 +74,12 @@ def gpu_memory(gpus: Iterable[int], files: Collection[EventFile], samples: Seque
     trained = [span for file in files for span in spans(file, *WORKING)]
     working = _within(samples, trained) or _nearest(samples, max(end for _, end in trained)) if trained else samples
     found = [_one_gpu(_used(samples[:1], gpu), _used(working, gpu), _used(started, gpu)) for gpu in gpus if samples]
-    told = [memory for memory in found if memory is not None]
-    return told if len(told) == len(found) else []  # a part of the cards would be taken for all of them
+    known = [memory for memory in found if memory is not None]
+    return known if len(known) == len(found) else []  # a part of the cards would be taken for all of them
 
 
-def _one_gpu(idle: list[int], working: list[int], started: list[int]) -> Memory | None:
-    return Memory(idle[0], max(working), next(iter(started), None)) if idle and working else None
+def _one_gpu(idle: list[int], working: list[int], started: list[int]) -> MemoryUse | None:
+    return MemoryUse(idle[0], max(working), next(iter(started), None)) if idle and working else None
 
 
 def _used(samples: Iterable[Sample], gpu: int) -> list[int]:
@@ -92,8 +92,8 @@ def allocator_bytes(files: Iterable[EventFile]) -> list[int]:
     """The peak of each device as the framework's own allocator counted it; none where it does not tell."""
     found: list[int] = []
     for file in files:
-        told = [event.device_peak_bytes for event in file.events if isinstance(event, Phase)]
-        found += [max(epochs) for epochs in zip(*(peaks for peaks in told if peaks), strict=True)]
+        known = [event.device_peak_bytes for event in file.events if isinstance(event, Phase)]
+        found += [max(epochs) for epochs in zip(*(peaks for peaks in known if peaks), strict=True)]
     return found
 
 
@@ -117,7 +117,7 @@ def gpu_utilisation(samples: Sequence[Sample], training: Sequence[Span], gpu: in
 
 
 def noise(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> Noise:
-    """What was seen beside the run, on its cores while it trained."""
+    """What else ran on the run's cores while it trained."""
     between = training_pairs(samples, training, cores)
     seconds = _core_seconds(between, cores)
     mhz = [value for sample in _within(samples, training) for value in _frequencies(sample, cores)]
@@ -133,7 +133,7 @@ def noise(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[i
     )
 
 
-def throttled(between: Sequence[Pair], processor_seconds: float) -> float | None:
+def throttled(between: Sequence[SamplePair], processor_seconds: float) -> float | None:
     """Of the processor time that a run wanted, which it had or was kept from by a quota, the part it was kept from."""
     waited = [
         after.throttled.seconds - before.throttled.seconds
@@ -145,7 +145,7 @@ def throttled(between: Sequence[Pair], processor_seconds: float) -> float | None
     return sum(waited) / (sum(waited) + processor_seconds) if sum(waited) > 0 else 0.0
 
 
-def training_pairs(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> list[Pair]:
+def training_pairs(samples: Sequence[Sample], training: Sequence[Span], cores: Sequence[int]) -> list[SamplePair]:
     """Neighbouring samples of these cores between which there was hardly anything but training."""
     return [
         (before, after)
@@ -181,11 +181,11 @@ def _frequencies(sample: Sample, cores: Sequence[int]) -> list[float]:
     return [mhz for mhz in chosen or sample.mhz if mhz > 0]
 
 
-def _growth(between: Iterable[Pair], counter: Callable[[Sample], float]) -> float:
+def _growth(between: Iterable[SamplePair], counter: Callable[[Sample], float]) -> float:
     return sum(counter(after) - counter(before) for before, after in between)
 
 
-def _busy(between: Iterable[Pair], cores: Sequence[int]) -> float:
+def _busy(between: Iterable[SamplePair], cores: Sequence[int]) -> float:
     return _growth(between, lambda sample: sum(sample.core(core)[0] for core in cores))
 
 
@@ -193,7 +193,7 @@ def _processor_seconds(sample: Sample) -> float:
     return sum(usage.processor_seconds for usage in sample.ranks.values())
 
 
-def _core_seconds(between: Iterable[Pair], cores: Sequence[int]) -> float:
+def _core_seconds(between: Iterable[SamplePair], cores: Sequence[int]) -> float:
     return len(cores) * sum(after.time - before.time for before, after in between)
 
 

@@ -17,13 +17,13 @@ RUN = """
 SELECT run.*, noise.load, noise.other, noise.stolen, noise.throttled, noise.lowest_mhz,
        noise.highest_mhz,
        command.user_seconds, command.system_seconds, command.times_sampled, command.largest_process_bytes,
-       command.left_behind, told_train.value AS train_accuracy, told_test.value AS test_accuracy,
+       command.left_behind, train_reading.value AS train_accuracy, test_reading.value AS test_accuracy,
        (SELECT json_group_object(name, value) FROM reading WHERE reading.run_id = run.id) AS readings
 FROM run
 LEFT JOIN noise ON noise.run_id = run.id
 LEFT JOIN command ON command.run_id = run.id
-LEFT JOIN reading AS told_train ON told_train.run_id = run.id AND told_train.name = 'training accuracy'
-LEFT JOIN reading AS told_test ON told_test.run_id = run.id AND told_test.name = 'accuracy'
+LEFT JOIN reading AS train_reading ON train_reading.run_id = run.id AND train_reading.name = 'training accuracy'
+LEFT JOIN reading AS test_reading ON test_reading.run_id = run.id AND test_reading.name = 'accuracy'
 WHERE run.id IN ({}) ORDER BY run.repeat, run.id
 """
 ONE_ROW_EACH = (
@@ -101,10 +101,10 @@ def _add_epochs(store: Store, facts: dict[str, Facts], target: float | None) -> 
     rows = rows_among(store, EPOCHS, list(evaluated))
     for run_id, epochs in groupby(rows, key=lambda row: row["run_id"]):
         *_, last = passed = list(epochs)
-        told = {name: last[name] for name in ("train_accuracy", "test_accuracy") if last[name] is not None}
+        newest = {name: last[name] for name in ("train_accuracy", "test_accuracy") if last[name] is not None}
         there = [epoch for epoch in passed if _reached(epoch["test_accuracy"], target)]
         reached = {f"{name}_to_target": there[0][name] for name in ("seconds", "images") if there}
-        facts[run_id].update({**told, **reached})
+        facts[run_id].update({**newest, **reached})
     for run_id, seconds in evaluated.items():
         facts[run_id]["evaluation_seconds"] = seconds
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from paceline.catalog.frameworks import all_frameworks
-from paceline.environments.worker_environment import INHERITED
+from paceline.environments.worker_variables import INHERITED
 from paceline.system.processes import RUN_VARIABLE
 from paceline.system.text.secret_names import PASSWORD_IN_ADDRESS, SECRET
 
@@ -62,5 +62,5 @@ def may_be_secret(name: str) -> bool:
 
 
 def shown_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """With a word in place of the values that are nobody's business."""
+    """With a word in place of the values that must stay private."""
     return {name: value if harmless(name, value) else HIDDEN for name, value in variables.items()}

@@ -18,13 +18,13 @@ import msgspec
 from paceline.plan.planning import Plan, Run
 from paceline.store.index.file import BUSY_SECONDS, INDEX_FILE, IndexFile, commit, is_current
 from paceline.store.index.rows import insert_plan, insert_run
-from paceline.store.left_out import leaving_out_newer
+from paceline.store.newer_records import leaving_out_newer
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import OUTCOME_FILE, PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord, cell_id
 from paceline.system.errors import UserError
 from paceline.system.files.atomic_files import write_bytes, write_json
 from paceline.system.files.regular_files import RECORD_BYTES, read_plain
-from paceline.system.formats import PLAN, decode_versioned
+from paceline.system.format_versions import PLAN, decode_versioned
 from paceline.system.text.safe_text import one_line, quoted, shortened
 from paceline_worker.protocol import JOB_FILE, Job
 
@@ -42,7 +42,7 @@ ODD = (
 @dataclass(frozen=True)
 class Store:
     folder: Path
-    read_only: bool = False  # an index that is missing or old is an error then, and not made anew
+    read_only: bool = False  # an index that is missing or old is an error then, and not rebuilt
     busy_seconds: float = BUSY_SECONDS  # how long a lock is waited for
 
     def run_folder(self, run_id: str) -> Path:
@@ -152,7 +152,7 @@ class Store:
             return index.execute(sql, named or values).fetchall()
 
     def rebuild(self) -> int:
-        """Make the index anew from the folders; how many runs it holds."""
+        """Rebuild the index from the folders; return how many runs it holds."""
         with self._explained():
             self.check_place()
             if not self.folder.exists():
@@ -209,7 +209,7 @@ class Store:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """What is wrong with the file or the folder is told to the user."""
+        """Tell the user what is wrong with the file or the folder."""
         try:
             yield
         except UserError:
@@ -230,8 +230,8 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, *ODD) as error:
-        told = isinstance(error, OSError | msgspec.MsgspecError)
-        what = one_line(str(error) if told else f"{type(error).__name__}: {error}")
+        is_plain = isinstance(error, OSError | msgspec.MsgspecError)
+        what = one_line(str(error) if is_plain else f"{type(error).__name__}: {error}")
         raise UserError(f"{path} is damaged: {what}; repair it or move it out of the store.") from None
 
 

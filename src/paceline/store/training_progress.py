@@ -10,7 +10,7 @@ from paceline.store.records.events import AnyEvent, Block
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingSoFar:
     """What all ranks have trained together so far, as `merged_block` and `training` in schema.sql have it."""
 
     steps: int
@@ -18,7 +18,7 @@ class Trained:
     seconds: float
 
     @classmethod
-    def of(cls, ranks: Iterable[Sequence[AnyEvent]]) -> Trained:
+    def of(cls, ranks: Iterable[Sequence[AnyEvent]]) -> TrainingSoFar:
         """A block counts when every rank has done it: images add up, and the slowest rank sets its time."""
         begun = [[event for event in events if _is_training(event)] for events in ranks if events]
         done = list(zip(*begun, strict=False))  # as many as the rank has that got least far

@@ -24,16 +24,16 @@ class Bound:
         enough = self.least < value if self.above else self.least <= value
         if not (enough and (value < self.most if self.below else value <= self.most)):
             why = f" ({self.why})" if self.why else ""
-            raise UserError(f"{name} is {self.what} {self._range()}{why}, not {told(value)}.")
+            raise UserError(f"{name} is {self.what} {self._range()}{why}, not {number_text(value)}.")
 
     def _range(self) -> str:
         if not (self.above or self.below):
-            return f"from {told(self.least)} to {told(self.most)}"
-        least = f"above {told(self.least)}" if self.above else f"from {told(self.least)} up"
-        return f"{least} and {'below' if self.below else 'at most'} {told(self.most)}"
+            return f"from {number_text(self.least)} to {number_text(self.most)}"
+        least = f"above {number_text(self.least)}" if self.above else f"from {number_text(self.least)} up"
+        return f"{least} and {'below' if self.below else 'at most'} {number_text(self.most)}"
 
 
-def told(value: float) -> str:
+def number_text(value: float) -> str:
     """A number as people read it; one of thousands of digits has no place in a line."""
     if isinstance(value, int):
         return f"{value:,}" if abs(value) < 10**12 else f"one of {1 + int(value.bit_length() * 0.30103):,} digits"
@@ -65,7 +65,7 @@ FLAGS = {
     "--repeats": REPEATS,
     "--warmup-runs": Bound(WHOLE, 0, REPEATS.most, "each runs the whole command"),
     "--timeout": TIMEOUT,
-    "--rounds": Bound(WHOLE, 2, REPEATS.most, "each measures every twin of the cell, and one alone tells nothing"),
+    "--rounds": Bound(WHOLE, 2, REPEATS.most, "each measures every ablation of the cell, and one alone tells nothing"),
     "--batch-size": Bound(WHOLE, 1, 4096, "the reference computes in NumPy, and more images prove no more"),
     "--threshold": Bound("a part such as 0.05,", 0, 1, "", below=True),
     "--target": Bound("a part of the test images such as 0.7,", 0, 1, "", above=True),
@@ -88,15 +88,15 @@ def check_flag(name: str, value: float | None) -> None:
 def check_cells(count: int) -> None:
     if count > MOST_CELLS:
         raise UserError(
-            f"That makes {told(count)} cells, since every value of a list meets those of all others; at most "
-            f"{told(MOST_CELLS)} go into a plan: name fewer values, or use [[part]] in a suite."
+            f"That makes {number_text(count)} cells, since every value of a list meets those of all others; at most "
+            f"{number_text(MOST_CELLS)} go into a plan: name fewer values, or use [[part]] in a suite."
         )
 
 
 def check_runs(count: int) -> None:
     if count > MOST_RUNS:
         raise UserError(
-            f"That makes {told(count)} runs; at most {told(MOST_RUNS)} go into a plan, which take days: "
+            f"That makes {number_text(count)} runs; at most {number_text(MOST_RUNS)} go into a plan, which take days: "
             "name fewer values or repeats."
         )
 

@@ -30,7 +30,7 @@ LONGEST_COMMAND = 200  # letters of the holder's command that are kept
 CLOCK_SECONDS = 2.0  # by which two readings of a process's start may differ
 
 
-class Holder(msgspec.Struct, frozen=True, kw_only=True):
+class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
     """Who measures now, in its own words."""
 
     process: int
@@ -55,12 +55,12 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
         return f"`{command}` (process {self.process}, user {printable(self.user)})"
 
 
-class Measuring:
+class MachineLock:
     """The held lock; what is being measured is kept in its file, for those who wait and those who watch."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._holder = Holder(
+        self._holder = LockHolder(
             process=os.getpid(),
             process_started=psutil.Process().create_time(),
             user=_user(),
@@ -97,21 +97,21 @@ def lock_file() -> Path:
     return next(shared, home()) / NAME
 
 
-def holder() -> Holder | None:
+def holder() -> LockHolder | None:
     """Who measures on this machine now.
 
     Only the file is read. Trying the lock would refuse, for that instant, a measurement that is about to begin.
     """
     try:
         with os.fdopen(os.open(lock_file(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            found = msgspec.json.decode(file.readline(1 << 16), type=Holder)
+            found = msgspec.json.decode(file.readline(1 << 16), type=LockHolder)
     except (OSError, msgspec.DecodeError):
         return None
     return found if found.is_alive else None
 
 
 @contextlib.contextmanager
-def alone(*, wait: bool = False, say: Callable[[str], None] | None = None) -> Iterator[Measuring]:
+def alone(*, wait: bool = False, say: Callable[[str], None] | None = None) -> Iterator[MachineLock]:
     """Measure with this machine to oneself; who comes second is refused, or waits if that is wanted."""
     descriptor = _opened(lock_file())
     try:
@@ -119,8 +119,8 @@ def alone(*, wait: bool = False, say: Callable[[str], None] | None = None) -> It
             _wait_for(descriptor, say or (lambda line: print(line, file=sys.stderr)))
         elif not _taken(descriptor):
             raise UserError(f"Another measurement is running on this machine: {_who()}. Add --wait to wait for it.")
-        with Measuring(descriptor) as measuring:
-            yield measuring
+        with MachineLock(descriptor) as lock:
+            yield lock
     finally:
         os.close(descriptor)
 

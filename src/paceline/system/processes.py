@@ -34,7 +34,7 @@ def parents() -> dict[int, int]:
     if not names:
         return {process.pid: process.info["ppid"] for process in psutil.process_iter(["ppid"])}
     found = {}
-    for name in names:  # by hand, a third of what psutil takes: it is done twice a second beside a measurement
+    for name in names:  # by hand, a third of what psutil takes: it is done twice a second during a measurement
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123 - speed
             found[int(name)] = int(stat.read().rpartition(b")")[2].split()[1])
     return found

@@ -10,16 +10,16 @@ MOST_LETTERS = 80  # of a command in a message
 
 
 def check_names(old: Side, new: Side) -> None:
-    """A mistake is told before anything is compared under a name that means something else."""
+    """Report a mistake before anything is compared under a name that means something else."""
     for side in (old, new):
         if not names(side):
             raise UserError(f"--by-name compares commands that `paceline time` measured; {side.name} has none.")
     common = [cell for cell in old.cells if cell.command and cell in new.cells]
     if not common:
-        told = [", ".join(names(side)) for side in (old, new)]
+        listed = [", ".join(names(side)) for side in (old, new)]
         raise UserError(
             f"{old.name} and {new.name} have no command of the same name on the same devices: "
-            f"{told[0]} against {told[1]}; `paceline time --name` gives names."
+            f"{listed[0]} against {listed[1]}; `paceline time --name` gives names."
         )
     for cell in common:
         for side in (old, new):

@@ -1,4 +1,4 @@
-"""All that is recorded of what a run ran with, kind by kind, in the words in which a difference is told."""
+"""All that is recorded of what a run ran with, kind by kind, in the words in which a difference is shown."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from itertools import groupby
 
 from paceline.store.index.setups import Setup
 from paceline.store.shown_variables import harmless
+from paceline.system.machine.hardware import Machine
 from paceline.system.machine.identity import name_in
-from paceline.system.machine.machine import Machine
 
 UNKNOWN, NONE = "unknown", "none"
 Items = Mapping[str, str]  # a value for each; where a kind has only one, its name is empty
 
 
 @dataclass(frozen=True)
-class Kind:
+class FactKind:
     """Something that may differ."""
 
     items: Callable[[Setup], Items]
     everywhere: bool = False  # it does not belong to a framework, so that none is named
-    missing: str = NONE  # what is said of an item that one side does not have
+    missing: str = NONE  # what stands for an item that one side does not have
     follows: tuple[str, ...] = ()  # it differs whenever one of these does, and is not worth a line then
     only_with: str = ""  # it is worth a line only where this differs, too
     harmless: Callable[[str, str], bool] | None = None  # of which items, and values, may be shown; otherwise all
@@ -35,17 +35,17 @@ def _one(
     missing: str = UNKNOWN,
     follows: tuple[str, ...] = (),
     only_with: str = "",
-) -> Kind:
+) -> FactKind:
     """A kind with a single value, which is not known where nothing is recorded."""
 
     def items(setup: Setup) -> Items:
-        said = _said(fact(setup))
-        return {"": said} if said else {}
+        text = _as_text(fact(setup))
+        return {"": text} if text else {}
 
-    return Kind(items, everywhere, missing, follows, only_with)
+    return FactKind(items, everywhere, missing, follows, only_with)
 
 
-def _said(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -65,7 +65,7 @@ MACHINE_WORDS = {"system": "kernel", "gpus": "GPUs", "gpu_driver": "driver", "co
 NOT_SHOWN = ("identity",)  # the machine's id is made of it
 
 
-def _machine_kinds() -> dict[str, Kind]:
+def _machine_kinds() -> dict[str, FactKind]:
     """Whatever is recorded of a machine, also what will be one day."""
     kinds = {"machine": _one(_machine, everywhere=True)}
     for name in Machine.__struct_fields__:
@@ -89,7 +89,7 @@ def _of_machine(name: str, setup: Setup) -> object:
 
 
 def _recipe(setup: Setup) -> Items:
-    return {name: _said(value) for name, value in setup.job.recipe.items()} if setup.job else {}
+    return {name: _as_text(value) for name, value in setup.job.recipe.items()} if setup.job else {}
 
 
 def _command(setup: Setup) -> Items:
@@ -108,7 +108,7 @@ def _commit(setup: Setup) -> str:
     return f"{code.commit[:12]}{' (dirty)' if code.dirty else ''}" if code and code.commit else ""
 
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, FactKind] = {
     **_machine_kinds(),
     "cores": _one(lambda setup: " ".join(map(spans, setup.cores)), everywhere=True),
     "oversubscribed": _one(lambda setup: setup.oversubscribed, everywhere=True),
@@ -117,16 +117,16 @@ KINDS: dict[str, Kind] = {
     "version": _one(lambda setup: setup.framework_version),
     "measuring code": _one(lambda setup: setup.worker_code),
     "Python": _one(lambda setup: setup.python_version),
-    "packages": Kind(lambda setup: setup.packages),
+    "packages": FactKind(lambda setup: setup.packages),
     "environment": _one(lambda setup: setup.fingerprint, follows=("Python", "packages")),
-    "variables": Kind(lambda setup: setup.environment, harmless=harmless),
+    "variables": FactKind(lambda setup: setup.environment, harmless=harmless),
     "shares": _one(lambda setup: setup.shares),
     "network": _one(lambda setup: setup.job and setup.job.network),
-    "recipe": Kind(_recipe, missing=UNKNOWN),
+    "recipe": FactKind(_recipe, missing=UNKNOWN),
     "preparation of images": _one(lambda setup: setup.job and setup.job.pipeline),
     "steps of a block": _one(lambda setup: setup.job and setup.job.block_steps),
     "images of an epoch": _one(lambda setup: setup.job and setup.job.epoch_images),
-    "command": Kind(_command),
-    "file": Kind(lambda setup: setup.code.files if setup.code else {}, missing=UNKNOWN),
+    "command": FactKind(_command),
+    "file": FactKind(lambda setup: setup.code.files if setup.code else {}, missing=UNKNOWN),
     "commit": _one(_commit),
 }

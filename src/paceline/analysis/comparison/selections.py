@@ -12,11 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.analysis.rows.statuses import Limit
+from paceline.analysis.rows.statuses import IntervalTarget
 from paceline.plan.cell import Cell
 from paceline.store.index.setups import Setup
 from paceline.store.index_damage import blaming_the_index
-from paceline.store.left_out import say_left_out
+from paceline.store.newer_records import warn_of_left_out
 from paceline.store.records.outcome import cause_of
 from paceline.store.store import Store
 from paceline.system.errors import UserError
@@ -52,7 +52,7 @@ class CellRuns:
     cell: Cell
     skipped: str | None  # why, if it was not run
     plan_id: str
-    limit: Limit  # under which its plan added rounds
+    limit: IntervalTarget  # under which its plan added rounds
     runs: dict[str, sqlite3.Row] = field(default_factory=dict)  # by their keys
     commands: set[str] = field(default_factory=set)  # of all plans; several only where commands count by their names
 
@@ -87,7 +87,7 @@ class Side:
     metric: str
     cells: dict[Cell, CellRuns]  # by what must be equal in both
     setups: dict[str, Setup]  # of their runs, by id
-    by_name: bool = False  # a command is known by its name, whatever it was told
+    by_name: bool = False  # a command is known by its name, whatever its arguments
 
     def setups_of(self, runs: CellRuns) -> list[Setup]:
         """What they ran with, those that are alike once."""
@@ -110,7 +110,7 @@ def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Si
     with blaming_the_index(store):
         for row in filter(accept, store.query(RUNS)):
             _add(cells, row, named if by_name else comparable)
-        say_left_out(store.query)
+        warn_of_left_out(store.query)
         if not cells:
             raise UserError(f"No results match {quoted(text)} in {folder}.")
         return Side(text, metric, cells, _setups(store, cells.values()), by_name)
@@ -125,7 +125,9 @@ def _add(cells: dict[Cell, CellRuns], row: sqlite3.Row, key: Callable[[Cell], Ce
     if row["id"] is None and row["reason"] is None:
         return  # planned, but not run yet
     cell = msgspec.json.decode(row["planned"], type=Cell)
-    known = cells.setdefault(key(cell), CellRuns(cell, row["reason"], row["plan_id"], Limit(row["interval_target"])))
+    known = cells.setdefault(
+        key(cell), CellRuns(cell, row["reason"], row["plan_id"], IntervalTarget(row["interval_target"]))
+    )
     if cell.command:
         known.commands.add(str(cell.command))
     if row["id"] is not None and known.plan_id == row["plan_id"]:

@@ -1,4 +1,4 @@
-"""What a table says about a command beside what it says about any cell."""
+"""What a table says about a command in addition to what it says about any cell."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class CommandRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def command_row(command: ExternalCommand, good: Sequence[Mapping[str, Any]]) -> CommandRow:
     """From the runs of a command that ended well."""
-    told: list[dict[str, float]] = [json.loads(run["readings"]) for run in good]
+    readings: list[dict[str, float]] = [json.loads(run["readings"]) for run in good]
     names = dict.fromkeys(metric.name for metric in command.metrics)
-    values = {name: [run[name] for run in told if name in run] for name in names}
+    values = {name: [run[name] for run in readings if name in run] for name in names}
     largest = _median([run["largest_process_bytes"] for run in good])
     return CommandRow(
         line=str(command),

@@ -7,23 +7,23 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from paceline.analysis.rows.row import Row
 from paceline.plan.cell_names import distinctions, length_in_words
 
-Settings = Mapping[str, Callable[[Row], str]]
+SettingTexts = Mapping[str, Callable[[Row], str]]
 DEVICES = "devices"
 OF_SETS = ("slow", "batch", "learning rate", "seed", "machine")  # that all frameworks may share on one device set
 
 
 def where(row: Row) -> str:
     """The devices, and what is special about their use."""
-    unlike = ":".join(map(str, row.shares)) if len(set(row.shares)) > 1 else ""
+    shares = ":".join(map(str, row.shares)) if len(set(row.shares)) > 1 else ""
     special = ("wrapped" if row.wrapped else "", "simulated" if row.slow else "")
-    return " ".join(filter(None, (row.devices, unlike, *special)))
+    return " ".join(filter(None, (row.devices, shares, *special)))
 
 
 def update(row: Row) -> str:
     return f"{row.update} on {row.parameter_device}" if row.parameter_device else row.update
 
 
-SETTINGS: Settings = {
+SETTINGS: SettingTexts = {
     "workload": lambda row: row.workload,
     "framework": lambda row: row.framework,
     DEVICES: where,
@@ -46,7 +46,7 @@ SETTINGS: Settings = {
 }
 
 
-def labels(rows: Sequence[Row], place: Callable[[Row], Hashable], settings: Settings = SETTINGS) -> list[str]:
+def labels(rows: Sequence[Row], place: Callable[[Row], Hashable], settings: SettingTexts = SETTINGS) -> list[str]:
     """For each row what is peculiar to it among those of the same place."""
     return distinctions(rows, place, settings)
 

@@ -10,22 +10,22 @@ from paceline.analysis.statistics.estimates import LEAST_TO_STOP, Estimate
 from paceline.store.resources import Noise, Range, preallocated
 
 MEBIBYTE = 2**20
-THROTTLED = 0.01  # from here on it is said: less is within what the cores lose in any case
-Runs = Sequence[Mapping[str, Any]]
+THROTTLED = 0.01  # from here on it is remarked: less is within what the cores lose in any case
+RunFacts = Sequence[Mapping[str, Any]]
 
 
-def mebibytes(runs: Runs, column: str) -> tuple[float, ...]:
+def mebibytes(runs: RunFacts, column: str) -> tuple[float, ...]:
     """Median over runs, place by place."""
     found = [run[column] for run in runs]
     return tuple(statistics.median(place) / MEBIBYTE for place in zip(*filter(None, found), strict=False))
 
 
-def totals(runs: Runs, column: str) -> tuple[float, ...]:
+def totals(runs: RunFacts, column: str) -> tuple[float, ...]:
     """All places of each run together, where any were seen."""
     return tuple(sum(run[column]) / MEBIBYTE for run in runs if run[column])
 
 
-def any_preallocated(runs: Runs) -> bool:
+def any_preallocated(runs: RunFacts) -> bool:
     """Whether a GPU of any run was taken before it was needed."""
     columns = ("memory_bytes", "started_bytes", "allocator_bytes")
     return any(
@@ -35,20 +35,20 @@ def any_preallocated(runs: Runs) -> bool:
     )
 
 
-def utilisation(runs: Runs, count: int) -> tuple[Range, ...]:
+def utilisation(runs: RunFacts, count: int) -> tuple[Range, ...]:
     """Of each device: the median of the runs' medians, and the lowest and highest; of runs that saw all devices."""
     complete = [run["utilisation"] for run in runs if len(run["utilisation"]) == count]
     devices = [list(zip(*device, strict=True)) for device in zip(*complete, strict=True)]
     return tuple((min(low), statistics.median(middle), max(high)) for low, middle, high in devices)
 
 
-def noise(runs: Runs) -> Noise:
+def noise(runs: RunFacts) -> Noise:
     """The median of each kind."""
     found = {name: [run[name] for run in runs if run[name] is not None] for name in Noise.__struct_fields__}
     return Noise(**{name: statistics.median(values) for name, values in found.items() if values})
 
 
-def is_throttled(runs: Runs) -> bool:
+def is_throttled(runs: RunFacts) -> bool:
     """Whether a CPU quota has slowed them down."""
     return (noise(runs).throttled or 0.0) > THROTTLED
 
@@ -65,7 +65,7 @@ def _width_and_limit(speed: Estimate, widest: float, runs: int) -> str:
     return f"the 95 % interval of its {runs} runs is {width:.0f} % of the median ({100 * widest:g} % is the limit)"
 
 
-def unrest(speed: Estimate, widest: float, runs: Runs) -> str:
+def unrest(speed: Estimate, widest: float, runs: RunFacts) -> str:
     """How unsure a noisy cell is, and what was seen during its runs that may have made it so."""
     seen = noise(runs)
     limit = _width_and_limit(speed, widest, len(runs))

@@ -68,7 +68,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     scaling_kind: str  # weak: the batch grows with the devices; strong: it stays
     scaling: float | None = None  # images/s against one of its devices; None where these are unlike
     scaling_interval: tuple[float, float] | None = None
-    scaling_against: tuple[Scaled, ...] = ()  # the same by the device it is held against, one for each kind
+    scaling_against: tuple[DeviceScaling, ...] = ()  # the same by the device it is held against, one for each kind
     efficiency: float | None = None  # images/s divided by what its devices do one by one
     wrapped_efficiency: float | None = None  # likewise against one device in the same wrapper
     batch_norm: bool  # the network normalises over the images of each device
@@ -82,7 +82,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib_of_runs: tuple[float, ...] = ()  # peak minus idle, all devices together
     test_accuracy_of_runs: tuple[float, ...] = ()
     quota_cores: float | None = None  # how many cores' time the container could use; None where it was all of them
-    remarks: tuple[str, ...] = ()  # what went wrong beside runs and did not make them fail
+    remarks: tuple[str, ...] = ()  # what went wrong in runs without making them fail
 
     @property
     def confidence(self) -> float:
@@ -95,7 +95,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return self.command.real_seconds if self.command else self.images_per_second
 
 
-class Scaled(msgspec.Struct, frozen=True):
+class DeviceScaling(msgspec.Struct, frozen=True):
     """How many times as fast as one device a cell is."""
 
     devices: str  # the one device

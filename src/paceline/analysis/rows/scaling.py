@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paceline.analysis.rows.row import Scaled
+from paceline.analysis.rows.row import DeviceScaling
 from paceline.analysis.statistics.estimates import Estimate, ratio
 from paceline.plan.devices import DeviceSet, parse_devices
 
@@ -20,18 +20,18 @@ SAME = (
     *("workload", "framework", "update", "parameter_device", "data", "input", "precision"),
     *("scaling_kind", "warmup", "seed", "machine", "cores_per_device"),
 )
-UNLIKE = 1.1  # cards of one name whose speeds surely differ by more are no equals
+DIFFERENT_SPEED = 1.1  # cards of one name whose speeds surely differ by more are no equals
 
 
 @dataclass(frozen=True)
-class Base:
+class OneDeviceRow:
     """A row on one device, and how many devices of a set it stands for."""
 
     row: Row
     count: int
 
 
-class Bases:
+class OneDeviceRows:
     """The rows on one device, by all that must be the same for another row to be held against them."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -41,12 +41,12 @@ class Bases:
                 alone = self._alone.setdefault(training(row, wrapped=row.wrapped), {})
                 alone.setdefault(_members(parse_devices(row.devices))[0], row)
 
-    def of(self, row: Row, *, wrapped: bool = False) -> list[Base]:
+    def of(self, row: Row, *, wrapped: bool = False) -> list[OneDeviceRow]:
         """One for each kind of device in its set, the first that was measured; none if one of these never was."""
         if row.command:
-            return []  # nobody knows what commands train
+            return []  # it is not known what commands train
         if row.device_count == 1 and row.wrapped == wrapped:
-            return [Base(row, 1)]
+            return [OneDeviceRow(row, 1)]
         alone = self._alone.get(training(row, wrapped=wrapped), {})
         members = _members(parse_devices(row.devices))
         kinds = [
@@ -55,7 +55,7 @@ class Bases:
             for part in _equals([members[place] for place in places], alone)
         ]
         firsts = [next((alone[index] for index in kind if index in alone), None) for kind in kinds]
-        bases = [Base(first, len(kind)) for first, kind in zip(firsts, kinds, strict=True) if first]
+        bases = [OneDeviceRow(first, len(kind)) for first, kind in zip(firsts, kinds, strict=True) if first]
         return bases if len(bases) == len(kinds) else []
 
 
@@ -95,38 +95,38 @@ def _equals(indices: list[int], alone: Mapping[int, Row]) -> list[list[int]]:
     speeds = sorted(
         (alone[index].images_per_second_of_runs for index in indices if index in alone), key=statistics.median
     )
-    apart = ratio(speeds[-1], speeds[0]) if speeds else None
-    return [[index] for index in indices] if apart and apart.low and apart.low > UNLIKE else [indices]
+    spread = ratio(speeds[-1], speeds[0]) if speeds else None
+    return [[index] for index in indices] if spread and spread.low and spread.low > DIFFERENT_SPEED else [indices]
 
 
 def scaled(rows: Sequence[Row]) -> list[Row]:
     """These rows with what they are scaled against."""
-    bases = Bases(rows)
+    bases = OneDeviceRows(rows)
     return [msgspec.structs.replace(row, **_fields(row, bases)) for row in rows]
 
 
-def _fields(row: Row, bases: Bases) -> dict[str, Any]:
+def _fields(row: Row, bases: OneDeviceRows) -> dict[str, Any]:
     plain, wrapped = bases.of(row, wrapped=False), bases.of(row, wrapped=True)
-    told = tuple(_against(row, base) for base in plain if base.row is not row and row.images_per_second_of_runs)
+    against = tuple(_against(row, base) for base in plain if base.row is not row and row.images_per_second_of_runs)
     own = plain and plain[0].row is row and row.images_per_second_of_runs
-    one = Estimate(1.0) if own else told[0].scaling if len(told) == 1 else None
+    one = Estimate(1.0) if own else against[0].scaling if len(against) == 1 else None
     return {
         "scaling": one.median if one else None,
         "scaling_interval": (one.low, one.high) if one and one.low and one.high else None,
-        "scaling_against": told,
+        "scaling_against": against,
         "efficiency": _efficiency(row, plain),
         "wrapped_efficiency": _efficiency(row, wrapped),
     }
 
 
-def _against(row: Row, base: Base) -> Scaled:
+def _against(row: Row, base: OneDeviceRow) -> DeviceScaling:
     confidence = max(row.confidence, base.row.confidence)
     found = ratio(row.images_per_second_of_runs, base.row.images_per_second_of_runs, confidence)
     assert found is not None  # noqa: S101 - both were measured
-    return Scaled(base.row.devices, base.count, found)
+    return DeviceScaling(base.row.devices, base.count, found)
 
 
-def _efficiency(row: Row, bases: Sequence[Base]) -> float | None:
+def _efficiency(row: Row, bases: Sequence[OneDeviceRow]) -> float | None:
     """Images/s as a part of what its devices do one by one."""
     if not bases or not row.images_per_second_of_runs:
         return None

@@ -10,7 +10,7 @@ from itertools import islice
 
 import msgspec
 
-from paceline.analysis.rows.statuses import Limit
+from paceline.analysis.rows.statuses import IntervalTarget
 from paceline.plan.cell import Cell
 from paceline.store.run_results import Facts, facts_of, rows_among
 from paceline.store.store import Store
@@ -36,30 +36,30 @@ WHERE plan_result.plan_id IN ({}) ORDER BY run.repeat, run.id
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedCell:
     """A cell of a plan and what there is of the runs it wants."""
 
     cell: Cell
     skip_reason: str | None
     quick: bool  # its plan is scaled down for a small machine
-    limit: Limit  # beyond which it is noisy
-    anew: bool  # its plan counts no runs from before it
+    limit: IntervalTarget  # beyond which it is noisy
+    starts_over: bool  # its plan counts no runs from before it
     machine: str | None  # on which its plan ran; None if nothing of it did
     wanted: int
     run_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCell:
     """A planned cell with all that its runs measured."""
 
-    planned: Planned
+    planned: PlannedCell
     runs: list[Facts]
     good: list[Facts]  # those that ended well
     failed: list[Facts]
 
     @classmethod
-    def of(cls, planned: Planned, facts: Mapping[str, Facts]) -> Measured:
+    def of(cls, planned: PlannedCell, facts: Mapping[str, Facts]) -> MeasuredCell:
         runs = [facts[run_id] for run_id in planned.run_ids]
         good, failed = ([run for run in runs if run["status"] == status] for status in ("ok", "failed"))
         return cls(planned, runs, good, failed)
@@ -74,7 +74,7 @@ class Measured:
 
 def select(
     store: Store, filters: Mapping[str, str | None], target: float | None, *, everything: bool
-) -> list[Measured]:
+) -> list[MeasuredCell]:
     """The cells of the newest plan, or of all plans where everything or certain cells are wanted."""
     chosen = {key: value.split(",") for key, value in filters.items() if value and key not in OF_PLANS}
     shown = newest_plans(store, filters) if chosen or everything else shown_plan(store, filters)
@@ -82,7 +82,7 @@ def select(
     kept = [one for one in cells if all(getattr(one.cell, key) in values for key, values in chosen.items())]
     newest = list(_newest(kept))
     facts = facts_of(store, [run_id for one in newest for run_id in one.run_ids], target)
-    return [Measured.of(one, facts) for one in newest]
+    return [MeasuredCell.of(one, facts) for one in newest]
 
 
 def newest_plans(store: Store, filters: Mapping[str, str | None]) -> list[sqlite3.Row]:
@@ -97,7 +97,7 @@ def shown_plan(store: Store, filters: Mapping[str, str | None]) -> list[sqlite3.
     return list(islice(begun, 1)) or plans[:1]
 
 
-def _planned(store: Store, plans: Sequence[sqlite3.Row]) -> Iterator[Planned]:
+def _planned(store: Store, plans: Sequence[sqlite3.Row]) -> Iterator[PlannedCell]:
     """All cells of these plans, in their order and in that of their tables."""
     ids = [plan["id"] for plan in plans]
     cells, wanted = defaultdict(list), defaultdict(list)
@@ -109,30 +109,30 @@ def _planned(store: Store, plans: Sequence[sqlite3.Row]) -> Iterator[Planned]:
     for plan in plans:
         for cell in cells[plan["id"]]:
             runs = wanted[plan["id"], cell["position"]]
-            yield Planned(
+            yield PlannedCell(
                 cell=msgspec.json.decode(cell["cell"], type=Cell),
                 skip_reason=cell["reason"],
                 quick=bool(plan["quick"]),
-                limit=Limit(plan["interval_target"]),
-                anew=plan["older_runs"] == "none",
+                limit=IntervalTarget(plan["interval_target"]),
+                starts_over=plan["older_runs"] == "none",
                 machine=machines.get(plan["id"]),
                 wanted=len(runs),
                 run_ids=tuple(run["id"] for run in runs if run["id"]),
             )
 
 
-def _newest(cells: Iterable[Planned]) -> Iterator[Planned]:
+def _newest(cells: Iterable[PlannedCell]) -> Iterator[PlannedCell]:
     """Of plans with the newest first: each cell once, or once for each machine where it is known to be another one."""
-    places: dict[Cell, list[Planned]] = {}
+    places: dict[Cell, list[PlannedCell]] = {}
     for one in cells:
         places.setdefault(one.cell, []).append(one)
     for place in places.values():
-        told = [one for one in place if one.run_ids or one.skip_reason]  # a plan that has not begun hides nothing
-        yield from _of_each_machine(told or place[:1])
+        useful = [one for one in place if one.run_ids or one.skip_reason]  # a plan that has not begun hides nothing
+        yield from _of_each_machine(useful or place[:1])
 
 
-def _of_each_machine(place: Sequence[Planned]) -> list[Planned]:
-    chosen: list[Planned] = []
+def _of_each_machine(place: Sequence[PlannedCell]) -> list[PlannedCell]:
+    chosen: list[PlannedCell] = []
     for one in place:
         if all(one.machine and other.machine and one.machine != other.machine for other in chosen):
             chosen.append(one)

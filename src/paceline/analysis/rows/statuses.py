@@ -12,7 +12,7 @@ OK, NOISY_CELL, FAILED, SKIPPED, NOT_RUN = ORDER = ("ok", "noisy", "failed", "sk
 
 
 @dataclass(frozen=True)
-class Limit:
+class IntervalTarget:
     """How wide the interval of a cell may be."""
 
     target: float | None = None  # what its plan asked for
@@ -36,7 +36,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunCounts:
     """How many runs a plan wants of a cell, and what there is of them."""
 
     wanted: int
@@ -44,7 +44,7 @@ class Runs:
     failed: int
 
 
-def status_of(runs: Runs, judged: Estimate | None, limit: Limit, *, skipped: bool) -> str:
+def status_of(runs: RunCounts, judged: Estimate | None, limit: IntervalTarget, *, skipped: bool) -> str:
     """By how sure the images/s are; of a command, its seconds."""
     if skipped:
         return SKIPPED

@@ -12,20 +12,20 @@ from typing import Any
 import msgspec
 
 from paceline.analysis.rows import resource_rows
-from paceline.analysis.rows.chance import chance, check_target, least_target
+from paceline.analysis.rows.chance_accuracy import chance, check_target, least_target
 from paceline.analysis.rows.command_rows import CommandRow, command_row
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import scaled
-from paceline.analysis.rows.selection import OF_PLANS, Measured, select, shown_plan
-from paceline.analysis.rows.statuses import FAILED, NOISY_CELL, NOT_RUN, Runs, status_of
+from paceline.analysis.rows.selection import OF_PLANS, MeasuredCell, select, shown_plan
+from paceline.analysis.rows.statuses import FAILED, NOISY_CELL, NOT_RUN, RunCounts, status_of
 from paceline.analysis.statistics.estimates import PARTS, Estimate, estimate
-from paceline.catalog.networks.cost import Cost
+from paceline.catalog.networks.cost import NetworkCost
 from paceline.catalog.workloads import all_workloads
 from paceline.catalog.workloads.definition import Workload
 from paceline.plan.cell import Cell
-from paceline.plan.shares import told_shares
+from paceline.plan.shares import given_shares
 from paceline.store import certificates
-from paceline.store.left_out import say_left_out
+from paceline.store.newer_records import warn_of_left_out
 from paceline.store.records.outcome import cause_of
 from paceline.store.run_results import Facts
 from paceline.store.store import Store
@@ -45,7 +45,7 @@ def table_rows(
     return scaled([_row(one, proofs, target) for one in measured])
 
 
-def _check_target(measured: Iterable[Measured], target: float) -> None:
+def _check_target(measured: Iterable[MeasuredCell], target: float) -> None:
     """Against the workloads that are evaluated."""
     for name in dict.fromkeys(one.cell.workload for one in measured if one.cell.evaluate != "never"):
         if workload := all_workloads().get(name):
@@ -60,7 +60,7 @@ def chosen_rows(
         raise UserError(f"There are no results at {folder}; `paceline run cifar10-conv` makes some.")
     store = Store(folder)
     rows = table_rows(store, filters, target, everything=everything)
-    say_left_out(store.query)
+    warn_of_left_out(store.query)
     if not rows:
         chosen = " ".join(f"--{key} {value}{_right_word(key, value)}" for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
@@ -82,7 +82,7 @@ def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
 Fields = dict[str, Any]  # some of a row
 
 
-def _row(one: Measured, proofs: certificates.Proofs, target: float | None) -> Row:
+def _row(one: MeasuredCell, proofs: certificates.Proofs, target: float | None) -> Row:
     workload = all_workloads().get(one.cell.workload)
     speed = estimate(one.values("images_per_second"), confidence=one.planned.limit.confidence)
     command = command_row(one.cell.command, one.good) if one.cell.command else None
@@ -98,12 +98,12 @@ def _row(one: Measured, proofs: certificates.Proofs, target: float | None) -> Ro
         command=command,
         **_times(one),
         **_accuracies(one, target),
-        **_beside_chance(one, workload),
+        **_against_chance(one, workload),
         **_resources(one),
     )
 
 
-def _settings(one: Measured) -> Fields:
+def _settings(one: MeasuredCell) -> Fields:
     """What was to be measured."""
     cell = one.cell
     same = (
@@ -122,7 +122,7 @@ def _settings(one: Measured) -> Fields:
     }
 
 
-def _origin(one: Measured, proofs: certificates.Proofs) -> Fields:
+def _origin(one: MeasuredCell, proofs: certificates.Proofs) -> Fields:
     """Which runs there are, and on what they ran."""
     last: Facts = one.runs[-1] if one.runs else {}
     failed: Facts = one.failed[0] if one.failed else {}
@@ -137,7 +137,7 @@ def _origin(one: Measured, proofs: certificates.Proofs) -> Fields:
         "runs": tuple(run["id"] for run in one.runs),
         "failed_run": failed.get("id"),
         "log_end": failed.get("log_end"),
-        "remarks": tuple(dict.fromkeys(said for run in one.runs for said in msgspec.json.decode(run["remarks"]))),
+        "remarks": tuple(dict.fromkeys(remark for run in one.runs for remark in msgspec.json.decode(run["remarks"]))),
     }
 
 
@@ -153,7 +153,7 @@ def _network(cell: Cell, workload: Workload | None) -> Fields:
     }
 
 
-def _times(one: Measured) -> Fields:
+def _times(one: MeasuredCell) -> Fields:
     return {
         "images_per_second_of_runs": tuple(one.values("images_per_second")),
         "images_per_processor_second": _median(one.values("images_per_processor_second")),
@@ -163,7 +163,7 @@ def _times(one: Measured) -> Fields:
     }
 
 
-def _accuracies(one: Measured, target: float | None) -> Fields:
+def _accuracies(one: MeasuredCell, target: float | None) -> Fields:
     return {
         "train_accuracy": estimate(one.values("train_accuracy"), PARTS, one.planned.limit.confidence),
         "test_accuracy": estimate(one.values("test_accuracy"), PARTS, one.planned.limit.confidence),
@@ -176,14 +176,14 @@ def _accuracies(one: Measured, target: float | None) -> Fields:
     }
 
 
-def _beside_chance(one: Measured, workload: Workload | None) -> Fields:
+def _against_chance(one: MeasuredCell, workload: Workload | None) -> Fields:
     if workload is None:
         return {}
     by_chance, reached = chance(workload), _median(one.values("test_accuracy"))
     return {"chance": by_chance, "above_chance": None if reached is None else reached >= least_target(by_chance)}
 
 
-def _resources(one: Measured) -> Fields:
+def _resources(one: MeasuredCell) -> Fields:
     count, memory = one.cell.device_set.count, resource_rows.mebibytes(one.good, "memory_bytes")
     return {
         "peak_memory_mib": memory,
@@ -197,20 +197,20 @@ def _resources(one: Measured) -> Fields:
     }
 
 
-def _status(one: Measured, judged: Estimate | None) -> tuple[str, str | None]:
-    planned, runs = one.planned, Runs(one.planned.wanted, len(one.runs), len(one.failed))
+def _status(one: MeasuredCell, judged: Estimate | None) -> tuple[str, str | None]:
+    planned, runs = one.planned, RunCounts(one.planned.wanted, len(one.runs), len(one.failed))
     status = status_of(runs, judged, planned.limit, skipped=bool(planned.skip_reason))
     return status, _reason(one, status, judged)
 
 
-def _reason(one: Measured, status: str, judged: Estimate | None) -> str | None:
+def _reason(one: MeasuredCell, status: str, judged: Estimate | None) -> str | None:
     planned = one.planned
     if status == FAILED:
         first = one.failed[0]
         which = "" if len(one.failed) == planned.wanted else f"{len(one.failed)} of {planned.wanted} runs: "
         return f"{which}{cause_of(first['kind'], first['phase'], first['message'])}"
     if status == NOT_RUN:
-        goes_on = "starts over" if planned.anew else "goes on"
+        goes_on = "starts over" if planned.starts_over else "goes on"
         more = "" if one.cell.command else f"; the same command {goes_on}"
         return f"{len(one.runs)} of {planned.wanted} runs are done{more}"
     if status == NOISY_CELL and judged:
@@ -220,7 +220,7 @@ def _reason(one: Measured, status: str, judged: Estimate | None) -> str | None:
     return planned.skip_reason
 
 
-def _marks(one: Measured) -> tuple[str, ...]:
+def _marks(one: MeasuredCell) -> tuple[str, ...]:
     marks = {
         "oversubscribed": one.cell.oversubscribed,
         "simulated": one.cell.slow,
@@ -230,12 +230,12 @@ def _marks(one: Measured) -> tuple[str, ...]:
     return tuple(mark for mark, true in marks.items() if true)
 
 
-def _shares(one: Measured) -> tuple[int, ...]:
+def _shares(one: MeasuredCell) -> tuple[int, ...]:
     """As the last run had them: measured ones are not known before."""
     if one.cell.command:
         return ()
     recorded = tuple(msgspec.json.decode(one.runs[-1]["shares"])) if one.runs else ()
-    return recorded or told_shares(one.cell.shares, one.cell.batch_size, one.cell.device_set)
+    return recorded or given_shares(one.cell.shares, one.cell.batch_size, one.cell.device_set)
 
 
 def _seconds_per_epoch(workload: Workload | None, speed: Estimate | None, command: CommandRow | None) -> float | None:
@@ -244,7 +244,7 @@ def _seconds_per_epoch(workload: Workload | None, speed: Estimate | None, comman
     return workload.images_per_epoch / speed.median if workload and speed else None
 
 
-def _until_target(one: Measured, column: str) -> float | None:
+def _until_target(one: MeasuredCell, column: str) -> float | None:
     """Median over the runs, of which some may never have got there."""
     values = [math.inf if run[column] is None else float(run[column]) for run in one.good]
     middle = statistics.median(values) if values else math.inf
@@ -262,4 +262,4 @@ def _has_batch_norm(workload: Workload) -> bool:
 
 @cache
 def _parameters(workload: Workload) -> int:
-    return Cost.of(workload.graph()).trainable
+    return NetworkCost.of(workload.graph()).trainable

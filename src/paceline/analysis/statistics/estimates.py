@@ -45,7 +45,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Scale:
+class SymmetricScale:
     """On which runs scatter alike upwards and downwards, as Student's distribution wants them."""
 
     even: Callable[[float], float]
@@ -56,13 +56,13 @@ class Scale:
     def evened(self, values: Sequence[float]) -> list[float]:
         return [self.even(value) for value in values]
 
-    def fitting(self, values: Sequence[float]) -> Scale:
+    def fitting(self, values: Sequence[float]) -> SymmetricScale:
         """This one, unless a value cannot be on it."""
         return self if all(map(self.holds, values)) else TERMS
 
 
 LARGEST = 700.0  # of what has a power of e
-FURTHEST = 10.0  # Of two runs an interval may be millions wide, but nobody doubts a speed by more than this factor.
+FURTHEST = 10.0  # Of two runs an interval may be millions wide, but no speed is in doubt by more than this factor.
 
 
 def _is_part(value: float) -> bool:
@@ -70,18 +70,20 @@ def _is_part(value: float) -> bool:
 
 
 # For what is above zero, such as seconds, speeds and their ratios.
-FACTORS = Scale(
+FACTORS = SymmetricScale(
     math.log,
     lambda value: math.exp(min(value, LARGEST)),
     lambda value: value > 0,
     lambda median: (median / FURTHEST, median * FURTHEST),
 )
-TERMS = Scale(float, float, lambda _: True, lambda _: (-math.inf, math.inf))  # for differences
-PARTS = Scale(float, float, _is_part, lambda _: (0.0, 1.0))  # of a whole, such as accuracies
-APART = Scale(float, float, _is_part, lambda _: (-1.0, 1.0))  # for differences of parts
+TERMS = SymmetricScale(float, float, lambda _: True, lambda _: (-math.inf, math.inf))  # for differences
+PARTS = SymmetricScale(float, float, _is_part, lambda _: (0.0, 1.0))  # of a whole, such as accuracies
+PART_DIFFERENCES = SymmetricScale(float, float, _is_part, lambda _: (-1.0, 1.0))  # for differences of parts
 
 
-def estimate(values: Sequence[float], scale: Scale = FACTORS, confidence: float = CONFIDENCE) -> Estimate | None:
+def estimate(
+    values: Sequence[float], scale: SymmetricScale = FACTORS, confidence: float = CONFIDENCE
+) -> Estimate | None:
     """Median and interval over fresh processes."""
     if not values:
         return None
@@ -99,7 +101,7 @@ def ratio(values: Sequence[float], base: Sequence[float], confidence: float = CO
 
 
 def difference(
-    values: Sequence[float], base: Sequence[float], scale: Scale = TERMS, confidence: float = CONFIDENCE
+    values: Sequence[float], base: Sequence[float], scale: SymmetricScale = TERMS, confidence: float = CONFIDENCE
 ) -> Estimate | None:
     """Median less median."""
     return _compared(values, base, sub, scale.fitting([*values, *base]), confidence)
@@ -109,7 +111,7 @@ def _compared(
     values: Sequence[float],
     base: Sequence[float],
     held_against: Callable[[float, float], float],
-    scale: Scale,
+    scale: SymmetricScale,
     confidence: float,
 ) -> Estimate | None:
     """The interval rests on the scatter of both sides."""
@@ -122,7 +124,7 @@ def _compared(
     return _between(middle, method.difference_interval(scale.evened(values), scale.evened(base), confidence), scale)
 
 
-def _between(median: float, bounds: tuple[float, float], scale: Scale) -> Estimate:
+def _between(median: float, bounds: tuple[float, float], scale: SymmetricScale) -> Estimate:
     """Student's interval is one of the mean: where the median lies outside, it is widened."""
     if bounds[0] == bounds[1]:
         return Estimate(median, median, median)

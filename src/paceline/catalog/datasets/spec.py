@@ -15,7 +15,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Form:
+class PublishedForm:
     """One way in which a data set is published: files with exactly these sizes, and how they become arrays."""
 
     title: str
@@ -24,7 +24,7 @@ class Form:
     arrays: Callable[[Mapping[str, bytes]], dict[str, Array]]
 
 
-class Source(Protocol):
+class ArchiveSource(Protocol):
     """A place from which an archive can be fetched."""
 
     @property
@@ -35,11 +35,11 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Spec:
+class DatasetSpec:
     """A data set as Paceline keeps it, whatever the form in which it came."""
 
     name: str
     shapes: Mapping[str, tuple[int, ...]]  # of each array of bytes, in the order of the checksum; channels last
     checksum: str  # SHA-256 of the bytes of all arrays, one after the other
-    forms: tuple[Form, ...]
-    sources: tuple[Source, ...]  # in the order in which they are tried
+    forms: tuple[PublishedForm, ...]
+    sources: tuple[ArchiveSource, ...]  # in the order in which they are tried

@@ -20,7 +20,7 @@ from paceline.catalog.networks import (
 from paceline_worker.graph import Graph
 
 
-class Network(Protocol):
+class NetworkBuilder(Protocol):
     """Builds a network, with as many classes as its original unless told otherwise."""
 
     def __call__(self, *, classes: int = ...) -> Graph: ...
@@ -28,7 +28,7 @@ class Network(Protocol):
 
 CIFAR_DEPTHS = (20, 50, 56, 110, 164)  # 50 and 110: the published MXNet runs; the others: He et al. 2015 and 2016
 
-NETWORKS: dict[str, Network] = {
+NETWORKS: dict[str, NetworkBuilder] = {
     "cifar10-conv": cifar10_conv.neon_form,
     "cifar10-conv-mxnet": cifar10_conv.mxnet_form,
     **{f"cifar-resnet{depth}": partial(cifar_resnet.build, depth) for depth in CIFAR_DEPTHS},

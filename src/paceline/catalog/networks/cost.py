@@ -10,16 +10,16 @@ from paceline_worker.graph import BatchNorm, Conv, Graph
 
 
 @dataclass(frozen=True)
-class Cost:
+class NetworkCost:
     trainable: int  # numbers that the optimiser changes
-    frozen: int  # numbers that nobody changes: fixed gammas
+    frozen: int  # numbers that training never changes: fixed gammas
     running: int  # means and variances that batch normalisation keeps
     conv_layers: int
     batch_norm_layers: int
     forward_macs: int  # multiply-accumulates of one image; convolutions and dense layers only
 
     @classmethod
-    def of(cls, graph: Graph) -> Cost:
+    def of(cls, graph: Graph) -> NetworkCost:
         numbers: Counter[str] = Counter()
         for parameter in graph.parameters().values():
             numbers[parameter.kind] += math.prod(parameter.shape)

@@ -32,7 +32,7 @@ AVERAGE = AveragePool((3, 3), (1, 1), around(1), count_padding=True)  # PyTorch'
 
 
 @dataclass(frozen=True)
-class Step:
+class ConvStep:
     """A convolution of a branch, with normalisation and ReLU after it; it keeps the size unless told otherwise."""
 
     channels: int
@@ -41,8 +41,8 @@ class Step:
     padding: Sides | None = None
 
 
-def shrinking(channels: int) -> Step:
-    return Step(channels, 3, 2, NO_PADDING)
+def shrinking(channels: int) -> ConvStep:
+    return ConvStep(channels, 3, 2, NO_PADDING)
 
 
 def build(*, auxiliary: bool = False, classes: int = 1000) -> Graph:
@@ -63,11 +63,11 @@ def build(*, auxiliary: bool = False, classes: int = 1000) -> Graph:
 def stem(layers: Layers, source: str) -> str:
     """299 -> 35 pixels; the names are those of Google's model."""
     source = branch(layers, "stem_1a", source, shrinking(32))
-    source = branch(layers, "stem_2a", source, Step(32, 3, padding=NO_PADDING))
-    source = branch(layers, "stem_2b", source, Step(64, 3))
+    source = branch(layers, "stem_2a", source, ConvStep(32, 3, padding=NO_PADDING))
+    source = branch(layers, "stem_2b", source, ConvStep(64, 3))
     source = layers.graph.add("stem_3a_pool", SHRINK, source)
-    source = branch(layers, "stem_3b", source, Step(80, 1))
-    source = branch(layers, "stem_4a", source, Step(192, 3, padding=NO_PADDING))
+    source = branch(layers, "stem_3b", source, ConvStep(80, 1))
+    source = branch(layers, "stem_4a", source, ConvStep(192, 3, padding=NO_PADDING))
     return layers.graph.add("stem_5a_pool", SHRINK, source)
 
 
@@ -85,10 +85,10 @@ def module_a(layers: Layers, name: str, source: str, pool_channels: int) -> str:
     return join(
         layers,
         name,
-        branch(layers, f"{name}_one", source, Step(64, 1)),
-        branch(layers, f"{name}_five", source, Step(48, 1), Step(64, 5)),
-        branch(layers, f"{name}_three", source, Step(64, 1), Step(96, 3), Step(96, 3)),
-        branch(layers, f"{name}_pooled", pooled, Step(pool_channels, 1)),
+        branch(layers, f"{name}_one", source, ConvStep(64, 1)),
+        branch(layers, f"{name}_five", source, ConvStep(48, 1), ConvStep(64, 5)),
+        branch(layers, f"{name}_three", source, ConvStep(64, 1), ConvStep(96, 3), ConvStep(96, 3)),
+        branch(layers, f"{name}_pooled", pooled, ConvStep(pool_channels, 1)),
     )
 
 
@@ -98,65 +98,65 @@ def module_b(layers: Layers, name: str, source: str) -> str:
         layers,
         name,
         branch(layers, f"{name}_three", source, shrinking(384)),
-        branch(layers, f"{name}_double", source, Step(64, 1), Step(96, 3), shrinking(96)),
+        branch(layers, f"{name}_double", source, ConvStep(64, 1), ConvStep(96, 3), shrinking(96)),
         layers.graph.add(f"{name}_pool", SHRINK, source),
     )
 
 
 def module_c(layers: Layers, name: str, source: str, inner: int) -> str:
-    row, column = Step(inner, (1, 7)), Step(inner, (7, 1))
-    last_row, last_column = Step(192, (1, 7)), Step(192, (7, 1))
+    row, column = ConvStep(inner, (1, 7)), ConvStep(inner, (7, 1))
+    last_row, last_column = ConvStep(192, (1, 7)), ConvStep(192, (7, 1))
     pooled = layers.graph.add(f"{name}_pool", AVERAGE, source)
     return join(
         layers,
         name,
-        branch(layers, f"{name}_one", source, Step(192, 1)),
-        branch(layers, f"{name}_seven", source, Step(inner, 1), row, last_column),
-        branch(layers, f"{name}_double", source, Step(inner, 1), column, row, column, last_row),
-        branch(layers, f"{name}_pooled", pooled, Step(192, 1)),
+        branch(layers, f"{name}_one", source, ConvStep(192, 1)),
+        branch(layers, f"{name}_seven", source, ConvStep(inner, 1), row, last_column),
+        branch(layers, f"{name}_double", source, ConvStep(inner, 1), column, row, column, last_row),
+        branch(layers, f"{name}_pooled", pooled, ConvStep(192, 1)),
     )
 
 
 def module_d(layers: Layers, name: str, source: str) -> str:
     """17 -> 8 pixels."""
-    row, column = Step(192, (1, 7)), Step(192, (7, 1))
+    row, column = ConvStep(192, (1, 7)), ConvStep(192, (7, 1))
     return join(
         layers,
         name,
-        branch(layers, f"{name}_three", source, Step(192, 1), shrinking(320)),
-        branch(layers, f"{name}_seven", source, Step(192, 1), row, column, shrinking(192)),
+        branch(layers, f"{name}_three", source, ConvStep(192, 1), shrinking(320)),
+        branch(layers, f"{name}_seven", source, ConvStep(192, 1), row, column, shrinking(192)),
         layers.graph.add(f"{name}_pool", SHRINK, source),
     )
 
 
 def module_e(layers: Layers, name: str, source: str) -> str:
     """Two branches fork at their end; one Concat joins all arms, in the order that nested ones would give."""
-    fork = branch(layers, f"{name}_fork", source, Step(384, 1))
-    double = branch(layers, f"{name}_double", source, Step(448, 1), Step(384, 3))
+    fork = branch(layers, f"{name}_fork", source, ConvStep(384, 1))
+    double = branch(layers, f"{name}_double", source, ConvStep(448, 1), ConvStep(384, 3))
     pooled = layers.graph.add(f"{name}_pool", AVERAGE, source)
     return join(
         layers,
         name,
-        branch(layers, f"{name}_one", source, Step(320, 1)),
-        branch(layers, f"{name}_fork_row", fork, Step(384, (1, 3))),
-        branch(layers, f"{name}_fork_column", fork, Step(384, (3, 1))),
-        branch(layers, f"{name}_double_row", double, Step(384, (1, 3))),
-        branch(layers, f"{name}_double_column", double, Step(384, (3, 1))),
-        branch(layers, f"{name}_pooled", pooled, Step(192, 1)),
+        branch(layers, f"{name}_one", source, ConvStep(320, 1)),
+        branch(layers, f"{name}_fork_row", fork, ConvStep(384, (1, 3))),
+        branch(layers, f"{name}_fork_column", fork, ConvStep(384, (3, 1))),
+        branch(layers, f"{name}_double_row", double, ConvStep(384, (1, 3))),
+        branch(layers, f"{name}_double_column", double, ConvStep(384, (3, 1))),
+        branch(layers, f"{name}_pooled", pooled, ConvStep(192, 1)),
     )
 
 
 def auxiliary_head(layers: Layers, source: str, classes: int) -> str:
     """17 -> 5 -> 1 pixel, so torchvision's average over the rest has nothing left to do."""
     source = layers.graph.add("auxiliary_pool", AveragePool((5, 5), (3, 3)), source)
-    source = branch(layers, "auxiliary_one", source, Step(128, 1))
+    source = branch(layers, "auxiliary_one", source, ConvStep(128, 1))
     last = replace(layers, init=AUXILIARY_CONV_INIT)
-    source = branch(last, "auxiliary_five", source, Step(768, 5, padding=NO_PADDING))
+    source = branch(last, "auxiliary_five", source, ConvStep(768, 5, padding=NO_PADDING))
     source = layers.graph.add("auxiliary_flatten", Flatten(), source)
     return layers.graph.add("auxiliary_head", Dense(classes, init=AUXILIARY_DENSE_INIT), source)
 
 
-def branch(layers: Layers, name: str, source: str, *steps: Step) -> str:
+def branch(layers: Layers, name: str, source: str, *steps: ConvStep) -> str:
     for index, step in enumerate(steps, start=1):
         label = f"{name}_{index}"
         source = layers.conv(label, source, step.channels, step.kernel, step.stride, step.padding)

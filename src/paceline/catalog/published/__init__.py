@@ -1,4 +1,8 @@
-"""The figures of four published benchmarks, every one with what it counts and what is known to be wrong with it."""
+"""The figures of four published benchmarks, every one with what it counts and what is known to be wrong with it.
+
+The figures stay as they were printed. Our cells for them are in `plan.published`; their contradictions are found by
+`studies.audit`.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,11 @@ import msgspec
 NAMES = ("neon-vs-mxnet", "mxnet-multi-gpu", "keras-backends", "tensorpack-vs-tf")  # in the order of their ages
 
 
-class Struct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PublishedStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What all of these are: values whose every field is meant."""
 
 
-class Definition(Struct, frozen=True, kw_only=True):
+class Definition(PublishedStruct, frozen=True, kw_only=True):
     """What a kind of figure counts."""
 
     id: str
@@ -27,7 +31,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     same: bool  # it counts the same as ours
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class Publication(PublishedStruct, frozen=True, kw_only=True):
     title: str
     author: str
     program: str
@@ -35,7 +39,7 @@ class Source(Struct, frozen=True, kw_only=True):
     date: str
 
 
-class Machine(Struct, frozen=True, kw_only=True):
+class PublishedMachine(PublishedStruct, frozen=True, kw_only=True):
     id: str
     text: str
     devices: int | None = None  # the GPUs that it has; None where that is not known
@@ -43,7 +47,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     inferred: dict[str, str] = {}  # why a field holds what its text does not print
 
 
-class Erratum(Struct, frozen=True, kw_only=True):
+class Erratum(PublishedStruct, frozen=True, kw_only=True):
     """Something that is known to be wrong."""
 
     field: str  # the metric, or the field of a record or a claim
@@ -52,7 +56,7 @@ class Erratum(Struct, frozen=True, kw_only=True):
     corrected: float | str | tuple[float, ...] | None = None  # None where no right value is known
 
 
-class Metric(Struct, frozen=True, kw_only=True):
+class PublishedFigure(PublishedStruct, frozen=True, kw_only=True):
     """One printed figure."""
 
     definition: str
@@ -64,7 +68,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     error: Erratum | None
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class PublishedRow(PublishedStruct, frozen=True, kw_only=True):
     """One measured place in a published table."""
 
     benchmark: str
@@ -89,14 +93,14 @@ class Record(Struct, frozen=True, kw_only=True):
     remark: str = ""
     inferred: dict[str, str] = {}  # fields and metrics that no text prints as they are here, and why they are so
     errors: tuple[Erratum, ...] = ()
-    metrics: dict[str, Metric] = {}
+    metrics: dict[str, PublishedFigure] = {}
 
     @property
     def batch_per_device(self) -> float | None:
         return None if self.batch_size is None else self.batch_size / self.device_count
 
 
-class Claim(Struct, frozen=True, kw_only=True):
+class PublishedClaim(PublishedStruct, frozen=True, kw_only=True):
     """What the prose says about figures: a ratio of two frameworks, or an order of rows."""
 
     text: str
@@ -112,7 +116,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     errors: tuple[Erratum, ...] = ()
 
 
-class Statement(Struct, frozen=True, kw_only=True):
+class Statement(PublishedStruct, frozen=True, kw_only=True):
     """A sentence that no rule can check, word for word, and what is known about it."""
 
     text: str
@@ -120,13 +124,13 @@ class Statement(Struct, frozen=True, kw_only=True):
     remark: str
 
 
-class Benchmark(Struct, frozen=True, kw_only=True):
+class Benchmark(PublishedStruct, frozen=True, kw_only=True):
     name: str
     dataset: str
-    source: Source
-    machines: dict[str, Machine]
-    records: tuple[Record, ...]
-    claims: tuple[Claim, ...]
+    source: Publication
+    machines: dict[str, PublishedMachine]
+    records: tuple[PublishedRow, ...]
+    claims: tuple[PublishedClaim, ...]
     statements: tuple[Statement, ...] = ()
     inferred: dict[str, str] = {}
 
@@ -153,8 +157,8 @@ def _benchmark(found: dict[str, Any]) -> Benchmark:
     return Benchmark(
         name=found["name"],
         dataset=found["dataset"],
-        source=msgspec.convert(found["source"], Source),
-        machines={each["id"]: msgspec.convert(each, Machine) for each in found["machine"]},
+        source=msgspec.convert(found["source"], Publication),
+        machines={each["id"]: msgspec.convert(each, PublishedMachine) for each in found["machine"]},
         records=tuple(_record(found["name"], table, row) for table in found["table"] for row in table["row"]),
         claims=tuple(_claim(each) for each in found.get("claim", ())),
         statements=msgspec.convert(found.get("statement", []), tuple[Statement, ...]),
@@ -162,7 +166,7 @@ def _benchmark(found: dict[str, Any]) -> Benchmark:
     )
 
 
-def _record(benchmark: str, table: dict[str, Any], row: dict[str, Any]) -> Record:
+def _record(benchmark: str, table: dict[str, Any], row: dict[str, Any]) -> PublishedRow:
     """A row has what its table says, unless it says otherwise."""
     fields = {**table, **row, "benchmark": benchmark}
     units = fields.pop("units", {})
@@ -172,7 +176,7 @@ def _record(benchmark: str, table: dict[str, Any], row: dict[str, Any]) -> Recor
         name: _metric(name, printed, units.get(name, ""), errors) for name, printed in fields.pop("metrics", {}).items()
     }
     why = {**table.get("inferred", {}), **row.get("inferred", {})}
-    record = msgspec.structs.replace(msgspec.convert(_plain(fields), Record), metrics=metrics)
+    record = msgspec.structs.replace(msgspec.convert(_plain(fields), PublishedRow), metrics=metrics)
     return msgspec.structs.replace(
         record,
         errors=tuple(error for error in errors if _has(record, error.field)),
@@ -180,14 +184,14 @@ def _record(benchmark: str, table: dict[str, Any], row: dict[str, Any]) -> Recor
     )
 
 
-def _has(record: Record, name: str) -> bool:
+def _has(record: PublishedRow, name: str) -> bool:
     """What a table says of all its rows holds for those that have such a value."""
     return name in record.metrics or getattr(record, name, None) not in (None, "")
 
 
-def _metric(name: str, figures: Any, printed_unit: str, errors: tuple[Erratum, ...]) -> Metric:
+def _metric(name: str, figures: Any, printed_unit: str, errors: tuple[Erratum, ...]) -> PublishedFigure:
     each = figures if isinstance(figures, list) else [figures]
-    return Metric(
+    return PublishedFigure(
         definition=name,
         unit=definitions()[name].unit,
         printed_unit=printed_unit,
@@ -198,10 +202,10 @@ def _metric(name: str, figures: Any, printed_unit: str, errors: tuple[Erratum, .
     )
 
 
-def _claim(found: dict[str, Any]) -> Claim:
+def _claim(found: dict[str, Any]) -> PublishedClaim:
     fields = {key: value for key, value in found.items() if key != "error"}
     fields = {**fields, "printed": str(found.get("factor", ""))}
-    return msgspec.structs.replace(msgspec.convert(_plain(fields), Claim), errors=_errors(found))
+    return msgspec.structs.replace(msgspec.convert(_plain(fields), PublishedClaim), errors=_errors(found))
 
 
 def _errors(found: dict[str, Any]) -> tuple[Erratum, ...]:

@@ -1,4 +1,7 @@
-"""All workloads by name, with the numbers of the programs they come from; every schedule begins at its first rate."""
+"""All workloads by name, with the numbers of the programs they come from; every schedule begins at its first rate.
+
+How long a plan trains them, and with which batch on which devices, is decided in `plan`.
+"""
 
 from dataclasses import replace
 from functools import cache

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from paceline.catalog.networks import NETWORKS, Network
+from paceline.catalog.networks import NETWORKS, NetworkBuilder
 from paceline_worker.graph import Graph
 from paceline_worker.input.pipeline import Pipeline
 from paceline_worker.protocol import Recipe
@@ -23,7 +23,7 @@ class Workload:
     dataset: str = ""  # whose images it was made for; only those of paceline.catalog.datasets can be had
     # What may be done to them; the first is what its program did.
     pipelines: Mapping[str, Pipeline] = field(default_factory=dict, hash=False)
-    build: Network | None = None  # a plug-in's own network
+    build: NetworkBuilder | None = None  # a plug-in's own network
 
     def graph(self) -> Graph:
         return (self.build or NETWORKS[self.network])(classes=self.classes)

@@ -7,7 +7,7 @@ import shlex
 import msgspec
 
 
-class Metric(msgspec.Struct, frozen=True, kw_only=True):
+class OutputMetric(msgspec.Struct, frozen=True, kw_only=True):
     """A number that lines of the output may hold."""
 
     name: str
@@ -19,7 +19,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 class CommandCode(msgspec.Struct, frozen=True, kw_only=True):
     """What a command ran, as far as that is known."""
 
-    files: dict[str, str] = {}  # hashes of its script and of files beside it, by the names that were typed
+    files: dict[str, str] = {}  # hashes of its script and of files next to it, by the names that were typed
     commit: str = ""  # of the script's folder; empty where it is in no git repository
     dirty: bool = False  # files that git knows differ from that commit
 
@@ -29,7 +29,7 @@ class CommandCode(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.commit} (dirty)" if self.commit and self.dirty else self.commit
 
     def __str__(self) -> str:
-        files = [f"{name} {told}" for name, told in self.files.items()]
+        files = [f"{name} {digest}" for name, digest in self.files.items()]
         return ", ".join([*files, f"commit {self.state}"] if self.commit else files)
 
 
@@ -38,7 +38,7 @@ class ExternalCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     arguments: tuple[str, ...]
     folder: str
-    metrics: tuple[Metric, ...] = ()  # of two with one name, the first that matches counts
+    metrics: tuple[OutputMetric, ...] = ()  # of two with one name, the first that matches counts
 
     def __str__(self) -> str:
         """As a shell would take it."""

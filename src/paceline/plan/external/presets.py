@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from paceline.plan.external.command import Metric
+from paceline.plan.external.command import OutputMetric
 
 NUMBER = r"(?P<value>[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?)"
 
 
-def _median(name: str, pattern: str) -> Metric:
-    return Metric(name=name, pattern=pattern.replace("NUMBER", NUMBER), take="median")
+def _median(name: str, pattern: str) -> OutputMetric:
+    return OutputMetric(name=name, pattern=pattern.replace("NUMBER", NUMBER), take="median")
 
 
-def _last(name: str, pattern: str, percent: str = "") -> Metric:
-    return Metric(name=name, pattern=pattern.replace("NUMBER", NUMBER), take="last", percent=percent)
+def _last(name: str, pattern: str, percent: str = "") -> OutputMetric:
+    return OutputMetric(name=name, pattern=pattern.replace("NUMBER", NUMBER), take="last", percent=percent)
 
 
 # Keras prints a line for every step of its progress bar; one with all samples, or steps, done ends an epoch. With
@@ -20,7 +20,7 @@ def _last(name: str, pattern: str, percent: str = "") -> Metric:
 KERAS_END = r"(?:^|\s)(\d+)/\1 .*?[ -]NUMBER"
 KERAS_VALIDATED = r"\b.*\bval_"
 
-PRESETS: dict[str, tuple[Metric, ...]] = {
+PRESETS: dict[str, tuple[OutputMetric, ...]] = {
     "mxnet": (
         _median("images/s", r"Speed: NUMBER samples/sec"),
         _last("accuracy", r"Validation-accuracy=NUMBER"),

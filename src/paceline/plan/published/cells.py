@@ -7,19 +7,19 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Protocol
 
-from paceline.catalog.published import Record, all_benchmarks
+from paceline.catalog.published import PublishedRow, all_benchmarks
 from paceline.catalog.workloads import known_workload
 from paceline.plan.cell import Cell
 from paceline.plan.devices import parse_devices
 from paceline.plan.matrix import cells_of
 from paceline.plan.suite import Suite, known_suites, load_suite
-from paceline.system.machine.machine import Machine, this_machine
+from paceline.system.machine.hardware import Machine, this_machine
 
 USUAL_UPDATE = "replicated"  # of texts that do not say how devices agree
 BETWEEN_CARDS = " + "  # in the name of a set of cards that differ
 
 
-class Trained(Protocol):
+class TrainingSettings(Protocol):
     """What a cell and a row of results both know of a training."""
 
     @property
@@ -48,13 +48,13 @@ class Trained(Protocol):
     def wrapped(self) -> bool: ...
 
 
-def device_count(record: Record) -> int:
+def device_count(record: PublishedRow) -> int:
     """As it should have been printed."""
     corrected = (error.corrected for error in record.errors if error.field == "device_count")
     return next((int(count) for count in corrected if isinstance(count, float)), record.device_count)
 
 
-def devices_of(record: Record) -> tuple[str, ...]:
+def devices_of(record: PublishedRow) -> tuple[str, ...]:
     """As jobs name them: a card by its number where the cards of the machine differ."""
     cards = list(all_benchmarks()[record.benchmark].machines[record.machine].cards)
     if not cards:
@@ -69,12 +69,12 @@ def _take(cards: list[str], name: str) -> int:
     return number
 
 
-def learning_rate(record: Record) -> float:
+def learning_rate(record: PublishedRow) -> float:
     """The rate of its program where the text has none."""
     return record.learning_rate or known_workload(record.workload).recipe.learning_rate
 
 
-def fits(trained: Trained, record: Record) -> bool:
+def fits(trained: TrainingSettings, record: PublishedRow) -> bool:
     """Whether this is what the row measured; hardware and versions may differ."""
     return (
         (trained.workload, trained.framework) == (record.workload, record.framework)
@@ -87,11 +87,11 @@ def fits(trained: Trained, record: Record) -> bool:
     )
 
 
-def _steps(trained: Trained, epochs: int) -> int:
+def _steps(trained: TrainingSettings, epochs: int) -> int:
     return known_workload(trained.workload).steps(epochs, trained.batch_size, trained.input)
 
 
-def rows_of(trained: Trained, names: Iterable[str] | None = None) -> list[Record]:
+def rows_of(trained: TrainingSettings, names: Iterable[str] | None = None) -> list[PublishedRow]:
     """The published rows of this place, of all texts or of some; a text may have measured it more than once."""
     benchmarks = [all_benchmarks()[name] for name in (all_benchmarks() if names is None else names)]
     return [record for benchmark in benchmarks for record in benchmark.records if fits(trained, record)]
@@ -120,7 +120,7 @@ def _cells(name: str, machine: Machine) -> tuple[Cell, ...]:
     return tuple(dict.fromkeys(cells_of(suite_of(name), machine)))
 
 
-def cell_of(record: Record, machine: Machine | None = None) -> Cell:
+def cell_of(record: PublishedRow, machine: Machine | None = None) -> Cell:
     """The one of its suite that measures this row again; every row has one, and only one."""
     _, cells = planned(record.benchmark, machine)
     (found,) = (cell for cell in cells if fits(cell, record))

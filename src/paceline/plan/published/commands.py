@@ -7,13 +7,13 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 
 from paceline.catalog.frameworks import Framework, find
-from paceline.catalog.published import Record, all_benchmarks, definitions
+from paceline.catalog.published import PublishedRow, all_benchmarks, definitions
 from paceline.catalog.workloads import known_workload
 from paceline.plan.cell import Cell
 from paceline.plan.cell_names import grouped
 from paceline.plan.published.cells import cell_of, device_count, suite_of
 from paceline.plan.suite import Suite
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 
 WIDTH = 80  # letters of a terminal that is not wide
 USUAL = Suite()  # defaults, which a command leaves out
@@ -26,7 +26,7 @@ NAMES = {  # of quantities, by the first word of a definition
 }
 
 
-def command_of(record: Record, machine: Machine | None = None) -> list[str]:
+def command_of(record: PublishedRow, machine: Machine | None = None) -> list[str]:
     """The words of a `paceline run` whose plan is this one cell: the same as in the suite, so that its runs count."""
     cell, suite = cell_of(record, machine), suite_of(record.benchmark)
     epochs = known_workload(cell.workload).whole_epochs(cell.steps, cell.batch_size, cell.input)
@@ -74,14 +74,14 @@ def _filled(pieces: Iterable[str], first: str, further: str, ending: str, width:
     return lines
 
 
-def differences(record: Record) -> dict[str, str]:
+def differences(record: PublishedRow) -> dict[str, str]:
     """What this command cannot make the same as it was there, or what the text left open."""
     cell = cell_of(record)
     found = {name: describe(record, cell) for name, describe in DIFFERENCES.items()}
     return {name: text for name, text in found.items() if text}
 
 
-def _version(record: Record, cell: Cell) -> str:
+def _version(record: PublishedRow, cell: Cell) -> str:
     corrected = (str(error.corrected) for error in record.errors if error.field == "framework_there")
     there = next(corrected, record.framework_there)
     return f"{there} there, {_pinned(find(cell.framework).framework)} here"
@@ -94,7 +94,7 @@ def _pinned(framework: Framework) -> str:
     return pins[0] if pins else f"your own {framework.package}"
 
 
-def _counting(record: Record, _: Cell) -> str:
+def _counting(record: PublishedRow, _: Cell) -> str:
     """Quantities that do not count what ours do; docs/published.md says what each of them does count."""
     same: dict[str, bool] = {}  # one figure of a kind that counts the same is enough
     for definition in (definitions()[name] for name in record.metrics):
@@ -104,22 +104,22 @@ def _counting(record: Record, _: Cell) -> str:
     return ", ".join(NAMES[kind] for kind, is_so in same.items() if not is_so)
 
 
-def _nothing(record: Record, _: Cell) -> str:
+def _nothing(record: PublishedRow, _: Cell) -> str:
     return "" if record.metrics else "it crashed there" if record.failure else "left blank there"
 
 
-def _batch(record: Record, cell: Cell) -> str:
+def _batch(record: PublishedRow, cell: Cell) -> str:
     if record.batch_size is not None:
         return ""
     each = cell.batch_size // cell.device_set.count
     return f"{record.batch} there, whether on each card or in all is not stated; {each} on each here"
 
 
-def _exchange(record: Record, cell: Cell) -> str:
+def _exchange(record: PublishedRow, cell: Cell) -> str:
     return find(cell.framework).framework.exchange if device_count(record) > 1 else ""
 
 
-DIFFERENCES: dict[str, Callable[[Record, Cell], str]] = {
+DIFFERENCES: dict[str, Callable[[PublishedRow, Cell], str]] = {
     "hardware there": lambda record, _: record.devices,
     "version": _version,
     "network": lambda record, _: "built wrongly there" * any(error.field == "workload" for error in record.errors),
@@ -133,7 +133,7 @@ DIFFERENCES: dict[str, Callable[[Record, Cell], str]] = {
 }
 
 
-def blocks(records: Iterable[Record], *, numbered: bool = False, width: int = WIDTH) -> list[str]:
+def blocks(records: Iterable[PublishedRow], *, numbered: bool = False, width: int = WIDTH) -> list[str]:
     """Rows of the same cell together: what they are, the command that measures it, and what will differ."""
     lines: list[str] = []
     for number, rows in enumerate(by_command(records).values(), 1):
@@ -145,7 +145,7 @@ def blocks(records: Iterable[Record], *, numbered: bool = False, width: int = WI
     return lines
 
 
-def all_differences(rows: Iterable[Record]) -> str:
+def all_differences(rows: Iterable[PublishedRow]) -> str:
     """Of rows of one cell, each difference once with all that it is; what says more stands for what says less."""
     found: dict[str, dict[str, None]] = {}
     for name, text in (pair for row in rows for pair in differences(row).items()):
@@ -157,17 +157,17 @@ def all_differences(rows: Iterable[Record]) -> str:
     return "; ".join(f"{name}: {' or '.join(texts)}" for name, texts in whole.items())
 
 
-def by_command(records: Iterable[Record]) -> dict[Cell, list[Record]]:
+def by_command(records: Iterable[PublishedRow]) -> dict[Cell, list[PublishedRow]]:
     """In the order of the texts."""
     return grouped(records, cell_of)
 
 
-def title(record: Record) -> str:
+def title(record: PublishedRow) -> str:
     """Where it stands."""
     return f"{record.benchmark}, {place(record)}"
 
 
-def place(record: Record) -> str:
+def place(record: PublishedRow) -> str:
     """In its text, with the table where there are several."""
     several = len({each.table for each in all_benchmarks()[record.benchmark].records}) > 1
     return f"{f'{record.table}: ' if several else ''}{record.row}"

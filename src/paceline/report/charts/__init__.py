@@ -1,7 +1,10 @@
-"""Charts of the rows of tables, for the page and for papers, from the same specifications."""
+"""Charts of the rows of tables, for the page and for papers, from the same specifications.
+
+A chart draws what its rows hold: statistics belong to `analysis`, and where a chart stands on the page to `page`.
+"""
 
 from paceline.report.charts.drawing import PENCIL, Figure, figures, start_drawing
-from paceline.report.charts.kinds import KINDS, Kind, pictures
+from paceline.report.charts.kinds import KINDS, ChartKind, pictures
 from paceline.store.series import Series, load_series
 
-__all__ = ["KINDS", "PENCIL", "Figure", "Kind", "Series", "figures", "load_series", "pictures", "start_drawing"]
+__all__ = ["KINDS", "PENCIL", "ChartKind", "Figure", "Series", "figures", "load_series", "pictures", "start_drawing"]

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
-from paceline.report.charts.material import MOST_INTERVAL, Choice, Drawing, Material, amount, layer, silent, words
+from paceline.report.charts.captions import MOST_NAMED, outcome, with_interval
+from paceline.report.charts.parts import MOST_INTERVAL, ChartData, ChartedRows, Drawing, amount, layer, silent, words
 from paceline.report.charts.style import BAR_STEP, WIDTH, Spec
-from paceline.report.charts.words import MOST_NAMED, outcome, with_interval
 from paceline.report.escaping import few
 from paceline.report.tables.columns import joined
 from paceline.system.text.formatting import number
@@ -24,34 +24,34 @@ class Bar(NamedTuple):
     row: Row
     value: float
     span: tuple[float, float] | None
-    said: str  # at its end
+    label: str  # at its end
     hollow: bool = False  # of another kind than the rest, not to be compared with them
     cut: bool = False  # the span goes on
 
 
-def speed(material: Material) -> Drawing | None:
+def speed(data: ChartData) -> Drawing | None:
     """Images/s with 95 % intervals."""
-    choice = Choice.of(material.rows)
-    found = [(name, row, row.images_per_second) for name, row in choice.named.items() if row.images_per_second]
+    charted = ChartedRows.of(data.rows)
+    found = [(name, row, row.images_per_second) for name, row in charted.named.items() if row.images_per_second]
     if not found:
         return None
     ranked = sorted(found, key=lambda each: -each[2].median)
     end = MOST_INTERVAL * ranked[0][2].median
     bars = [_speed_bar(name, row, value, end) for name, row, value in found]
-    told = [f"{name} {with_interval(value)}" for name, _, value in ranked]
+    in_words = [f"{name} {with_interval(value)}" for name, _, value in ranked]
     beyond = [bar.name for bar in bars if bar.cut]
     notes = [f"the interval goes on beyond the picture: {few(beyond, MOST_NAMED, ', ')}"] if beyond else []
-    return Drawing(_bars(bars, choice, material, "images/s"), told, [*choice.notes, *notes])
+    return Drawing(_bars(bars, charted, data, "images/s"), in_words, [*charted.notes, *notes])
 
 
 def _speed_bar(name: str, row: Row, value: Estimate, end: float) -> Bar:
-    said = outcome(row, number(value.median))
+    label = outcome(row, number(value.median))
     if value.low is None or value.high is None:
-        return Bar(name, row, value.median, None, said)
-    return Bar(name, row, value.median, (value.low, min(value.high, end)), said, cut=value.high > end)
+        return Bar(name, row, value.median, None, label)
+    return Bar(name, row, value.median, (value.low, min(value.high, end)), label, cut=value.high > end)
 
 
-def memory(material: Material) -> Drawing | None:
+def memory(data: ChartData) -> Drawing | None:
     """Peak minus idle; where devices or runs differ, also from the lowest to the highest."""
 
     def bar(name: str, row: Row) -> Bar:
@@ -59,49 +59,49 @@ def memory(material: Material) -> Drawing | None:
         values = found if len(found) > 1 else row.memory_mib_of_runs
         span = (min(values), max(values)) if len(values) > 1 else None
         whole = row.memory_of == "all devices" and row.device_count > 1
-        said = f"{joined(found)} in all devices together" if whole else joined(found)
-        return Bar(name, row, max(found), span, outcome(row, said), hollow=whole)
+        label = f"{joined(found)} in all devices together" if whole else joined(found)
+        return Bar(name, row, max(found), span, outcome(row, label), hollow=whole)
 
-    choice = Choice.of(material.rows)
-    bars = [bar(name, row) for name, row in choice.named.items() if row.peak_memory_mib]
+    charted = ChartedRows.of(data.rows)
+    bars = [bar(name, row) for name, row in charted.named.items() if row.peak_memory_mib]
     if not bars:
         return None
-    told = [f"{bar.name} {bar.said}" for bar in sorted(bars, key=lambda bar: (bar.hollow, bar.value))]
+    in_words = [f"{bar.name} {bar.label}" for bar in sorted(bars, key=lambda bar: (bar.hollow, bar.value))]
     together = [bar.name for bar in bars if bar.hollow]
     notes = [f"hollow, and not ranked: {TOGETHER}: {few(together, MOST_NAMED, ', ')}"] if together else []
     title = "MiB of a device, peak minus idle" + ("; hollow: of all devices" if together else "")
-    return Drawing(_bars(bars, choice, material, title), told, [*choice.notes, *notes])
+    return Drawing(_bars(bars, charted, data, title), in_words, [*charted.notes, *notes])
 
 
-def _bars(bars: Sequence[Bar], choice: Choice, material: Material, title: str) -> Spec:
-    line, along = choice.line(), amount("value", title, tickCount=6)
-    ends = [{"cell": bar.name, "value": max(bar.value, *(bar.span or (0.0,))), "said": bar.said} for bar in bars]
+def _bars(bars: Sequence[Bar], charted: ChartedRows, data: ChartData, title: str) -> Spec:
+    line, along = charted.line(), amount("value", title, tickCount=6)
+    ends = [{"cell": bar.name, "value": max(bar.value, *(bar.span or (0.0,))), "said": bar.label} for bar in bars]
     spans = [{"cell": bar.name, "low": bar.span[0], "high": bar.span[1], "cut": bar.cut} for bar in bars if bar.span]
     drawn = {bar.name for bar in bars}
     return lines_of_cells(
-        choice,
-        *_lengths(bars, material, x=along, y=line),
+        charted,
+        *_lengths(bars, data, x=along, y=line),
         *intervals(spans, line, title),
         words(ends, "left", x=along, y=line),
-        *without_value([name for name in choice.names if name not in drawn], choice, material, along),
+        *without_value([name for name in charted.names if name not in drawn], charted, data, along),
     )
 
 
-def _lengths(bars: Sequence[Bar], material: Material, **channels: Spec) -> Iterator[Spec]:
+def _lengths(bars: Sequence[Bar], data: ChartData, **channels: Spec) -> Iterator[Spec]:
     for style, hollow in (("value", False), ("hollow", True)):
         values = [
-            {"cell": bar.name, "value": bar.value, **material.linked(bar.row, f"{bar.name}: {bar.said}")}
+            {"cell": bar.name, "value": bar.value, **data.linked(bar.row, f"{bar.name}: {bar.label}")}
             for bar in bars
             if bar.hollow is hollow
         ]
         if values:
-            yield layer({"type": "bar", "style": style, "height": 14}, values, **channels, **material.links())
+            yield layer({"type": "bar", "style": style, "height": 14}, values, **channels, **data.links())
 
 
-def lines_of_cells(choice: Choice, *layers: Spec) -> Spec:
+def lines_of_cells(charted: ChartedRows, *layers: Spec) -> Spec:
     """These layers, and before them the names of the cells."""
-    called = [{"cell": name, "said": name} for name in choice.names]
-    before = words(called, "right", x={"value": 0}, y=choice.line())
+    called = [{"cell": name, "said": name} for name in charted.names]
+    before = words(called, "right", x={"value": 0}, y=charted.line())
     return {"width": WIDTH, "height": {"step": BAR_STEP}, "layer": [*layers, before]}
 
 
@@ -115,13 +115,13 @@ def intervals(spans: Sequence[Spec], line: Spec, title: str) -> Iterator[Spec]:
         yield layer(silent("tick", size=8, thickness=1.5), ended, x=amount(end, title), y=line)
 
 
-def without_value(missing: Sequence[str], choice: Choice, material: Material, along: Spec) -> Iterator[Spec]:
+def without_value(missing: Sequence[str], charted: ChartedRows, data: ChartData, along: Spec) -> Iterator[Spec]:
     """Why a cell has no bar, where its bar would begin."""
     if not missing:
         return
-    rows = choice.named
+    rows = charted.named
     values = [
-        {"cell": name, "value": 0, "said": f"× {outcome(rows[name], '')}", **material.linked(rows[name], "")}
+        {"cell": name, "value": 0, "said": f"× {outcome(rows[name], '')}", **data.linked(rows[name], "")}
         for name in missing
     ]
-    yield words(values, "left", x=along, y=choice.line(), **material.href())
+    yield words(values, "left", x=along, y=charted.line(), **data.href())

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from paceline.analysis.rows.row import Row
-from paceline.report.charts.material import (
+from paceline.report.charts.captions import MOST_DESCRIBED, MOST_NAMED, WITHOUT_RESULT, about, counted, names, numbered
+from paceline.report.charts.parts import (
     MOST_LINES,
+    ChartData,
     Drawing,
-    Material,
     amount,
     dashes,
+    distinct_lines,
     layer,
     silent,
     slowness,
-    told_apart,
 )
 from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, Spec
-from paceline.report.charts.words import MOST_NAMED, MOST_TOLD, WITHOUT_RESULT, about, counted, names, numbered
 from paceline.report.escaping import few
 from paceline.store.series import Moment
 from paceline.system.text.formatting import number
@@ -28,7 +28,7 @@ MOST_POINTS = 30  # of a curve; a picture has no room for more
 Value = Callable[[Moment], float | None]
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """Medians of the runs at one moment, and between what they lie."""
 
     seconds: float
@@ -38,51 +38,53 @@ class Point(NamedTuple):
     high: float
 
 
-Curves = dict[str, list[Point]]
+Curves = dict[str, list[CurvePoint]]
 
 
-def loss(material: Material) -> Drawing | None:
+def loss(data: ChartData) -> Drawing | None:
     """Training loss of each block."""
 
     def blocks(run: str) -> Sequence[Moment]:
-        return material.series.blocks.get(run, ())
+        return data.series.blocks.get(run, ())
 
-    shown = _shown(material, blocks, lambda moment: moment.train_loss)
+    shown = _shown(data, blocks, lambda moment: moment.train_loss)
     if not any(len(points) > 1 for points in shown.curves.values()):
         return None  # a single point is no course
     up = amount("value", "training loss", zero=False)
-    told = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
-    return Drawing(_panels(up, shown, material, {}), told, [*_diverged(shown, blocks), *shown.notes])
+    texts = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
+    return Drawing(_panels(up, shown, data, {}), texts, [*_diverged(shown, blocks), *shown.notes])
 
 
-def _diverged(shown: Shown, blocks: Callable[[str], Sequence[Moment]]) -> list[str]:
+def _diverged(shown: ShownCurves, blocks: Callable[[str], Sequence[Moment]]) -> list[str]:
     """Where lines end before training did, or do not even begin."""
-    told = []
+    texts = []
     for name, row in {**shown.rows, **shown.without}.items():
         runs = [[moment.train_loss for moment in found] for run in row.runs if (found := blocks(run))]
         ends = [losses.index(None) for losses in runs if None in losses]
         if ends:
-            told.append(f"{name}: loss is no number from block {min(ends) + 1} on ({len(ends)} of {len(runs)} runs)")
-    more = counted(len(told[MOST_TOLD:]), "more cell whose loss is no number", "more cells whose loss is no number")
-    return [*told[:MOST_TOLD], *more]
+            texts.append(f"{name}: loss is no number from block {min(ends) + 1} on ({len(ends)} of {len(runs)} runs)")
+    more = counted(
+        len(texts[MOST_DESCRIBED:]), "more cell whose loss is no number", "more cells whose loss is no number"
+    )
+    return [*texts[:MOST_DESCRIBED], *more]
 
 
-def accuracy(material: Material) -> Drawing | None:
+def accuracy(data: ChartData) -> Drawing | None:
     """Test accuracy after each epoch; training accuracy as thin lines."""
 
     def epochs(run: str) -> Sequence[Moment]:
-        return material.series.epochs.get(run, ())
+        return data.series.epochs.get(run, ())
 
-    shown = _shown(material, epochs, lambda moment: moment.test_accuracy)
+    shown = _shown(data, epochs, lambda moment: moment.test_accuracy)
     if not shown.curves:
         return None
     training = _curves(shown.rows, epochs, lambda moment: moment.train_accuracy)
     up = amount("value", "accuracy", zero=False, format=".1~%")
-    told = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
-    body = _panels(up, shown, material, training)
+    texts = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
+    body = _panels(up, shown, data, training)
     for panel in body["hconcat"]:
         panel["layer"] += _targets(shown.rows.values(), up)
-    return Drawing(body, told, shown.notes)
+    return Drawing(body, texts, shown.notes)
 
 
 def _targets(rows: Iterable[Row], up: Spec) -> Iterator[Spec]:
@@ -96,21 +98,21 @@ def _targets(rows: Iterable[Row], up: Spec) -> Iterator[Spec]:
         )
 
 
-def _end(last: Point) -> str:
+def _end(last: CurvePoint) -> str:
     between = f" ({last.low:.3f}–{last.high:.3f})" if last.low < last.high else ""
     return f"{last.value:.3f}{between} after {number(last.seconds)} s and {last.images:,.0f} images"
 
 
-class Shown(NamedTuple):
+class ShownCurves(NamedTuple):
     rows: Mapping[str, Row]
     curves: Curves
     without: Mapping[str, Row]  # that have a result, but no course
     notes: Sequence[str]
 
 
-def _shown(material: Material, moments: Callable[[str], Sequence[Moment]], value: Value) -> Shown:
+def _shown(data: ChartData, moments: Callable[[str], Sequence[Moment]], value: Value) -> ShownCurves:
     """The fastest cells that have a course."""
-    ranked = sorted(material.rows, key=slowness)
+    ranked = sorted(data.rows, key=slowness)
     named = dict(zip(numbered(names(ranked)), ranked, strict=True))
     curves = _curves(named, moments, value)
     kept = {name: curves[name] for name in list(curves)[:MOST_LINES]}
@@ -119,7 +121,7 @@ def _shown(material: Material, moments: Callable[[str], Sequence[Moment]], value
     notes += about(list(listed.values()), list(listed), hollow=False)
     without = {name: row for name, row in named.items() if name not in curves and row.status not in WITHOUT_RESULT}
     notes += [f"without a line: {few(without, MOST_NAMED, ', ')}"] if without else []
-    return Shown({name: named[name] for name in kept}, kept, without, notes)
+    return ShownCurves({name: named[name] for name in kept}, kept, without, notes)
 
 
 def _curves(rows: Mapping[str, Row], moments: Callable[[str], Sequence[Moment]], value: Value) -> Curves:
@@ -127,7 +129,7 @@ def _curves(rows: Mapping[str, Row], moments: Callable[[str], Sequence[Moment]],
     return {name: points for name, points in found.items() if points}
 
 
-def _course(runs: Sequence[Sequence[Moment]], value: Value) -> list[Point]:
+def _course(runs: Sequence[Sequence[Moment]], value: Value) -> list[CurvePoint]:
     """Moment by moment, as far as all runs went and none had diverged."""
     points = []
     for moments in zip(*filter(None, runs), strict=False):
@@ -136,18 +138,18 @@ def _course(runs: Sequence[Sequence[Moment]], value: Value) -> list[Point]:
             break
         seconds = statistics.median(moment.seconds for moment in moments)
         images = statistics.median(moment.images for moment in moments)
-        points.append(Point(seconds, images, statistics.median(values), min(values), max(values)))
+        points.append(CurvePoint(seconds, images, statistics.median(values), min(values), max(values)))
     return _thinned(points)
 
 
-def _thinned(points: list[Point]) -> list[Point]:
+def _thinned(points: list[CurvePoint]) -> list[CurvePoint]:
     """The first, the last and some in between."""
     if len(points) <= MOST_POINTS:
         return points
     return [points[round(place * (len(points) - 1) / (MOST_POINTS - 1))] for place in range(MOST_POINTS)]
 
 
-def _panels(up: Spec, shown: Shown, material: Material, training: Curves) -> Spec:
+def _panels(up: Spec, shown: ShownCurves, data: ChartData, training: Curves) -> Spec:
     axes = (
         amount("seconds", "seconds of training", tickCount=5),
         amount("images", "images trained", tickCount=3, format=",.0f"),
@@ -156,16 +158,16 @@ def _panels(up: Spec, shown: Shown, material: Material, training: Curves) -> Spe
         {
             "width": PANEL_WIDTH,
             "height": PANEL_HEIGHT,
-            "layer": list(_layers(along, up, shown, material, training)),
+            "layer": list(_layers(along, up, shown, data, training)),
         }
         for along in axes
     ]
     return {"hconcat": panels, "spacing": 40}
 
 
-def _layers(along: Spec, up: Spec, shown: Shown, material: Material, training: Curves) -> Iterator[Spec]:
+def _layers(along: Spec, up: Spec, shown: ShownCurves, data: ChartData, training: Curves) -> Iterator[Spec]:
     """Between what the runs lie, the medians, and at their end the mark that leads to the cell."""
-    look, curves = told_apart(list(shown.curves)), shown.curves
+    look, curves = distinct_lines(list(shown.curves)), shown.curves
     bands = [value for value in _values(curves) if value["low"] < value["high"]]
     if bands:
         ends = {"y": {**up, "field": "low"}, "y2": {"field": "high"}}
@@ -178,12 +180,12 @@ def _layers(along: Spec, up: Spec, shown: Shown, material: Material, training: C
         {
             "line": name,
             **points[-1]._asdict(),
-            **material.linked(shown.rows[name], f"{name}: {_end(points[-1])}"),
+            **data.linked(shown.rows[name], f"{name}: {_end(points[-1])}"),
         }
         for name, points in curves.items()
     ]
     mark = {"type": "point", "filled": True}
-    yield layer(mark, lasts, x=along, y=up, color=look["color"], shape=look["shape"], **material.links())
+    yield layer(mark, lasts, x=along, y=up, color=look["color"], shape=look["shape"], **data.links())
 
 
 def _values(curves: Curves) -> list[Spec]:

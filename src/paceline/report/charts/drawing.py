@@ -12,7 +12,7 @@ import msgspec
 
 from paceline.analysis.rows.row import Row
 from paceline.report.charts.kinds import KINDS, Picture, pictures
-from paceline.report.charts.style import EDGE, FONT, LOOKS, Look, config
+from paceline.report.charts.style import EDGE, FONT, LOOKS, Theme, config
 from paceline.store.series import Series
 
 PIXELS = 2  # of a PNG for each point: sharp on paper and on dense screens
@@ -33,7 +33,7 @@ SHAPE = re.compile(r' (?:d|transform|x2|y2)="[^"]*"')
 LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")  # a hundredth of a point is not seen
 
 
-# Draws beside Python: the converter lets go of its lock. One thread, since one engine draws at a time.
+# Draws in parallel to Python: the converter lets go of its lock. One thread, since one engine draws at a time.
 PENCIL = ThreadPoolExecutor(max_workers=1, thread_name_prefix="charts")
 
 
@@ -49,7 +49,7 @@ def start_drawing() -> None:
 
 
 def stop_drawing() -> None:
-    """Draw nothing more than what is on the paper: who waits for the rest is told that it is cancelled."""
+    """Draw nothing more than what is on the paper: whoever waits for the rest sees it cancelled."""
     PENCIL.shutdown(wait=False, cancel_futures=True)
 
 
@@ -84,7 +84,7 @@ def figures(
     ]
 
 
-def svg(picture: Picture, look: Look, places: Sequence[str] = ()) -> str:
+def svg(picture: Picture, look: Theme, places: Sequence[str] = ()) -> str:
     """The chart below its title and notes; its marks lead to the places whose numbers they have.
 
     Long texts are put in here: the converter takes longer to measure their letters than for all the rest.
@@ -114,12 +114,12 @@ def _filled(content: str, width: float) -> tuple[str, float, float]:
     ends = [0.0, width]
 
     def fill(found: re.Match[str]) -> str:
-        link, said, rest = found.groups("")
+        link, words, rest = found.groups("")
         anchor, place = _only(ANCHOR.search(rest)).groups()
-        length = EDGE + LETTER_WIDTH * len(unescape(said))
+        length = EDGE + LETTER_WIDTH * len(unescape(words))
         ends.append(float(origin[1]) + float(place) + (length if anchor == "start" else -length))
         hidden = "" if link else ' aria-hidden="true"'  # what it says, a bar says too
-        return f"{link}<text{hidden}{rest}>{said}</text>"
+        return f"{link}<text{hidden}{rest}>{words}</text>"
 
     return SPACE.sub(fill, content), -min(ends), max(ends)
 
@@ -136,7 +136,7 @@ def _lines(notes: Iterable[str], width: float) -> Iterator[str]:
         yield from textwrap.wrap(note, letters, break_on_hyphens=False)
 
 
-def _heading(title: str, lines: Sequence[str], look: Look) -> str:
+def _heading(title: str, lines: Sequence[str], look: Theme) -> str:
     paper = f'<rect width="100%" height="100%" fill="{look.paper}"/>' if look.paper else ""
     first = f'<text x="{EDGE}" y="{EDGE + 14}" font-size="14px" font-weight="600" fill="{look.ink}">'
     texts = [f"{first}{escape(title)}</text>"]
@@ -146,19 +146,19 @@ def _heading(title: str, lines: Sequence[str], look: Look) -> str:
     return paper + "".join(texts)
 
 
-def png(picture: Picture, look: Look) -> bytes:
+def png(picture: Picture, look: Theme) -> bytes:
     import vl_convert
 
     return vl_convert.svg_to_png(svg(picture, look), scale=PIXELS)
 
 
-def pdf(picture: Picture, look: Look) -> bytes:
+def pdf(picture: Picture, look: Theme) -> bytes:
     import vl_convert
 
     return vl_convert.svg_to_pdf(svg(picture, look))
 
 
-FORMATS: dict[str, Callable[[Picture, Look], bytes]] = {
+FORMATS: dict[str, Callable[[Picture, Theme], bytes]] = {
     ".svg": lambda picture, look: svg(picture, look).encode(),
     ".png": png,
     ".pdf": pdf,

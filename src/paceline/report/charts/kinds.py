@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from paceline.analysis.rows.row import Row
-from paceline.report.charts import bars, curves, lines, spans
-from paceline.report.charts.material import Drawing, Link, Material
+from paceline.report.charts import bars, curves, durations, lines
+from paceline.report.charts.captions import MOST_DESCRIBED, WITHOUT_RESULT, about, fixed, short, where_and_what
+from paceline.report.charts.parts import ChartData, Drawing, Link
 from paceline.report.charts.style import Spec
-from paceline.report.charts.words import MOST_TOLD, WITHOUT_RESULT, about, fixed, short, where_and_what
 from paceline.report.escaping import few
 from paceline.report.tables.columns import machine_of, title, titled
 from paceline.store.series import Series
@@ -19,12 +19,12 @@ LONGEST_TITLE, LONGEST_NOTE = 80, 400
 
 
 @dataclass(frozen=True)
-class Kind:
+class ChartKind:
     title: str
     lead: str  # what the numbers in its description are
     marks: str  # what its marks mean
     needs: str  # what must have been measured
-    draw: Callable[[Material], Drawing | None]
+    draw: Callable[[ChartData], Drawing | None]
     shared: Callable[[Sequence[Row]], Callable[[Row], str]] = titled  # rows that are alike in it are drawn together
     on_pages: Callable[[Row], bool] = lambda row: True  # rows of which a page shows it unasked
 
@@ -43,35 +43,35 @@ def _settings(row: Row) -> str:
 
 
 KINDS = {
-    "speed": Kind(
+    "speed": ChartKind(
         title="Training speed",
         lead="Images per second, the fastest first",
         marks="bars: median of fresh processes; lines: 95 % interval",
         needs="runs that ended well and know how many images they trained",
         draw=bars.speed,
     ),
-    "scaling": Kind(
+    "scaling": ChartKind(
         title="Scaling",
         lead="Speed-up against one device",
         marks="points: median of fresh processes; lines across: 95 % interval; dashed: ideal",
         needs="the same training on one device and on several, as `paceline run WORKLOAD --scale 1,2` measures it",
         draw=lines.scaling,
     ),
-    "memory": Kind(
+    "memory": ChartKind(
         title="Memory",
         lead="Peak minus idle memory of a device in MiB, the least first",
         marks="bars: the largest device; lines: lowest to highest device, or run",
         needs="runs that ended well and whose memory was seen",
         draw=bars.memory,
     ),
-    "steps": Kind(
+    "steps": ChartKind(
         title="Time of a step",
         lead="Median of a step with its lowest and highest block",
         marks="means of blocks of steps, all runs; boxes: middle half and median; lines: lowest to highest",
         needs="training runs that ended well; a command measured from outside has no steps",
-        draw=spans.steps,
+        draw=durations.steps,
     ),
-    "loss": Kind(
+    "loss": ChartKind(
         title="Training loss",
         lead="Last training loss",
         marks="lines: mean of each block, median of the runs, as long as all have one; "
@@ -80,22 +80,22 @@ KINDS = {
         draw=curves.loss,
         on_pages=lambda row: not row.data.startswith("fake:"),  # labels at random: nothing is learnt
     ),
-    "accuracy": Kind(
+    "accuracy": ChartKind(
         title="Accuracy",
         lead="Last test accuracy",
         marks="thick: test, thin: training, median of the runs; shade: from the lowest to the highest run",
         needs="real data with evaluation, as `paceline run WORKLOAD --data cifar10 --epochs 2` measures it",
         draw=curves.accuracy,
     ),
-    "phases": Kind(
+    "phases": ChartKind(
         title="Where the time goes",
         lead="Sum of the phases' medians",
         marks="median of the runs; of several ranks the slowest; "
         "dark: the train phase, with the pauses between its blocks, which images/s leaves out",
         needs="training runs that ended well; a command measured from outside has no phases",
-        draw=spans.phases,
+        draw=durations.phases,
     ),
-    "batch": Kind(
+    "batch": ChartKind(
         title="Speed against batch size",
         lead="The batch with the most images per second",
         marks="points: median of fresh processes; lines across: 95 % interval",
@@ -126,7 +126,7 @@ def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link | None =
     for row in rows:
         groups.setdefault(shared_by(row), []).append(row)
     for shared, group in groups.items():
-        drawing = made.draw(Material(group, series, link))
+        drawing = made.draw(ChartData(group, series, link))
         if drawing:
             yield _picture(kind, shared, group, drawing)
 
@@ -135,13 +135,17 @@ def _picture(kind: str, shared: str, rows: Sequence[Row], drawing: Drawing) -> P
     made = KINDS[kind]
     heading = made.title if rows[0].command else f"{made.title}: {rows[0].workload}"
     notes = [*fixed(rows, shared.removeprefix(f"{rows[0].workload}: ")), made.marks, *drawing.notes]
-    told = [f"{made.lead}: {few(drawing.told, MOST_TOLD)}", *drawing.notes, *_unnamed(rows, drawing.notes)]
+    in_words = [
+        f"{made.lead}: {few(drawing.values_in_words, MOST_DESCRIBED)}",
+        *drawing.notes,
+        *_unnamed(rows, drawing.notes),
+    ]
     return Picture(
         kind=kind,
         title=short(heading, LONGEST_TITLE),
         shared=short(shared, LONGEST_NOTE),
         notes=[short(note, LONGEST_NOTE) for note in notes],
-        description=" ".join(f"{each}." for each in told),
+        description=" ".join(f"{each}." for each in in_words),
         spec={"$schema": SCHEMA, **drawing.body},
     )
 

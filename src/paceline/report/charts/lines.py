@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
-from paceline.report.charts.material import (
+from paceline.report.charts.captions import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
+from paceline.report.charts.parts import (
     MOST_INTERVAL,
     MOST_LINES,
+    ChartData,
     Drawing,
-    Material,
     amount,
     dashes,
+    distinct_lines,
     layer,
     silent,
     slowness,
-    told_apart,
 )
 from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, WIDTH, Spec
-from paceline.report.charts.words import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
 from paceline.system.text.formatting import number
 
 
@@ -40,15 +40,15 @@ class Lines:
         return zip(self.rows, self.names, strict=True)
 
 
-def scaling(material: Material) -> Drawing | None:
+def scaling(data: ChartData) -> Drawing | None:
     """Speed-up against devices with the ideal line, and efficiency."""
-    alike = [row for row in material.rows if not (row.wrapped or row.slow or _unlike(row))]
+    alike = [row for row in data.rows if not (row.wrapped or row.slow or _has_different_devices(row))]
     lines = _lines(alike, BY_DEVICES, lambda row: row.scaling is not None)
     most = max((row.device_count for row in lines.rows), default=1)
     if most == 1:
         return None
     values = [
-        {"line": name, "devices": row.device_count, **_speed_up(row), **material.linked(row, _told_scaling(row, name))}
+        {"line": name, "devices": row.device_count, **_speed_up(row), **data.linked(row, _scaling_text(row, name))}
         for row, name in lines.points()
     ]
     counts = sorted({row.device_count for row in lines.rows})
@@ -60,16 +60,16 @@ def scaling(material: Material) -> Drawing | None:
     ideal = [{"devices": count, "scaling": count, "efficiency": 1, "said": "ideal"} for count in (1, most)]
     shown, cut = _cut(values, "scaling", "efficiency")
     panels = [
-        {**_size(PANEL_WIDTH), "layer": [*_ideal(ideal, along, up), *_points(shown, along, up, lines, material)]}
+        {**_size(PANEL_WIDTH), "layer": [*_ideal(ideal, along, up), *_points(shown, along, up, lines, data)]}
         for up in (speed_up, efficiency)
     ]
-    unlike = len(material.rows) - len(alike)
-    left_out = [f"without {unlike} cells of unlike, slowed or wrapped devices"] if unlike else []
-    told = [_told_scaling(row, name) for row, name in lines.points() if row.device_count > 1]
-    return Drawing({"hconcat": panels, "spacing": 40}, told, [*lines.notes, *left_out, *cut])
+    left = len(data.rows) - len(alike)
+    left_out = [f"without {left} cells of unlike, slowed or wrapped devices"] if left else []
+    in_words = [_scaling_text(row, name) for row, name in lines.points() if row.device_count > 1]
+    return Drawing({"hconcat": panels, "spacing": 40}, in_words, [*lines.notes, *left_out, *cut])
 
 
-def _unlike(row: Row) -> bool:
+def _has_different_devices(row: Row) -> bool:
     """Whether its devices have unlike shares, or no speed-up that is one number."""
     return len(set(row.shares)) > 1 or len(row.scaling_against) > 1
 
@@ -81,7 +81,7 @@ def _speed_up(row: Row) -> Spec:
     return {"scaling": scale, "efficiency": scale / row.device_count, **ends, **parts, "doubtful": bool(doubts(row))}
 
 
-def _told_scaling(row: Row, name: str) -> str:
+def _scaling_text(row: Row, name: str) -> str:
     devices = f"{row.device_count} device{'s' if row.device_count > 1 else ''}"
     between = f" ({row.scaling_interval[0]:.2f}–{row.scaling_interval[1]:.2f})" if row.scaling_interval else ""
     return f"{name} on {devices} {row.scaling or 0.0:.2f}×{between}, efficiency {row.efficiency or 0.0:.0%}"
@@ -102,25 +102,25 @@ def _both_ends(along: Spec, up: Spec) -> dict[str, Spec]:
     return {"x": along, "y": up, "x2": {"field": "last_devices"}, "y2": {"field": "last"}}
 
 
-def batch(material: Material) -> Drawing | None:
+def batch(data: ChartData) -> Drawing | None:
     """Images/s against the images of a step."""
-    rows = [row for row in material.rows if not row.command]
+    rows = [row for row in data.rows if not row.command]
     lines = _lines(rows, BY_BATCH, lambda row: row.images_per_second is not None)
     sizes = sorted({row.batch_size for row in lines.rows})
     if len(lines.rows) == len(lines.called):
         return None  # each line is a point
     values = [
-        {"line": name, "batch": row.batch_size, **_speed(row), **material.linked(row, _told_speed(row, name))}
+        {"line": name, "batch": row.batch_size, **_speed(row), **data.linked(row, _speed_text(row, name))}
         for row, name in lines.points()
     ]
     along = amount("batch", "images of a step, on all devices", zero=False, values=sizes, format="d")
     along["scale"] = {"type": "log", "base": 2, "nice": False, "padding": 12}
     up = amount("speed", "images/s")
     best = {name: min((row for row, line in lines.points() if line == name), key=slowness) for name in lines.called}
-    told = [f"fastest {_told_speed(row, name)}" for name, row in best.items()]
+    in_words = [f"fastest {_speed_text(row, name)}" for name, row in best.items()]
     shown, cut = _cut(values, "speed")
-    body = {**_size(WIDTH), "layer": list(_points(shown, along, up, lines, material))}
-    return Drawing(body, told, [*lines.notes, *cut])
+    body = {**_size(WIDTH), "layer": list(_points(shown, along, up, lines, data))}
+    return Drawing(body, in_words, [*lines.notes, *cut])
 
 
 def _speed(row: Row) -> Spec:
@@ -131,25 +131,25 @@ def _speed(row: Row) -> Spec:
     return {"speed": found.median, **ends, "doubtful": bool(doubts(row))}
 
 
-def _told_speed(row: Row, name: str) -> str:
+def _speed_text(row: Row, name: str) -> str:
     speed = row.images_per_second.median if row.images_per_second else None
     return f"{name} at batch {row.batch_size} {number(speed)} images/s"
 
 
 @dataclass(frozen=True)
-class Along:
+class LineAxis:
     """What is set against speed."""
 
     place: Callable[[Row], int]
-    said: Callable[[Row], str]  # a place in words
-    told: Sequence[Callable[[Row], str]]  # what makes lines of their own where it differs
+    place_text: Callable[[Row], str]  # a place in words
+    distinguished_by: Sequence[Callable[[Row], str]]  # what makes lines of their own where it differs
 
 
-BY_DEVICES = Along(lambda row: row.device_count, where, (kind_of_device,))
-BY_BATCH = Along(lambda row: row.batch_size, lambda row: f"batch {row.batch_size}", (where,))
+BY_DEVICES = LineAxis(lambda row: row.device_count, where, (kind_of_device,))
+BY_BATCH = LineAxis(lambda row: row.batch_size, lambda row: f"batch {row.batch_size}", (where,))
 
 
-def _lines(rows: Sequence[Row], along: Along, usable: Callable[[Row], bool]) -> Lines:
+def _lines(rows: Sequence[Row], along: LineAxis, usable: Callable[[Row], bool]) -> Lines:
     """One row for each place of a line, and of the lines the fastest."""
     called = _called(rows, along)
     points: dict[tuple[str, int], Row] = {}
@@ -163,14 +163,16 @@ def _lines(rows: Sequence[Row], along: Along, usable: Callable[[Row], bool]) -> 
     notes = [f"{len(kept)} of {len(ranked)} lines, the fastest"] if len(ranked) > len(kept) else []
     notes += counted(alike, "cell of the same name is left out", "cells of the same name are left out")
     left_out = ranked[MOST_LINES:]
-    listed = {f"{name} {along.said(row)}": row for row, name in zip(rows, called, strict=True) if name not in left_out}
+    listed = {
+        f"{name} {along.place_text(row)}": row for row, name in zip(rows, called, strict=True) if name not in left_out
+    }
     notes += about(list(listed.values()), list(listed))
     return Lines(list(shown.values()), [name for name, _ in shown], notes)
 
 
-def _called(rows: Sequence[Row], along: Along) -> list[str]:
+def _called(rows: Sequence[Row], along: LineAxis) -> list[str]:
     """The line of each row: short, and still two where the whole names are."""
-    whole = names(rows, along.told, along.place)
+    whole = names(rows, along.distinguished_by, along.place)
     lines = list(dict.fromkeys(whole))
     shown = dict(zip(lines, numbered(lines), strict=True))
     return [shown[name] for name in whole]
@@ -190,9 +192,9 @@ def _cut(values: Sequence[Spec], *names: str) -> tuple[list[Spec], list[str]]:
     return shown, counted(count, "interval goes on beyond the picture", "intervals go on beyond the picture")
 
 
-def _points(values: Sequence[Spec], along: Spec, up: Spec, lines: Lines, material: Material) -> Iterator[Spec]:
+def _points(values: Sequence[Spec], along: Spec, up: Spec, lines: Lines, data: ChartData) -> Iterator[Spec]:
     """Intervals below lines below points; hollow ones are doubtful."""
-    look, name = told_apart(lines.called), up["field"]
+    look, name = distinct_lines(lines.called), up["field"]
     spans = [value for value in values if f"{name}_low" in value]
     if spans:
         ends = {"x": along, "y": {**up, "field": f"{name}_low"}, "y2": {"field": f"{name}_high"}}
@@ -204,4 +206,4 @@ def _points(values: Sequence[Spec], along: Spec, up: Spec, lines: Lines, materia
         found = [value for value in values if value["doubtful"] is doubtful]
         if found:
             mark = {"type": "point", "filled": not doubtful}
-            yield layer(mark, found, x=along, y=up, color=look["color"], shape=look["shape"], **material.links())
+            yield layer(mark, found, x=along, y=up, color=look["color"], shape=look["shape"], **data.links())

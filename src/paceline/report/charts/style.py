@@ -22,19 +22,19 @@ FIXED_LABELS = {"labelLimit": 0, "labelOverlap": False, "labelFlush": False, "la
 
 
 @dataclass(frozen=True)
-class Look:
+class Theme:
     ink: str  # text, axes, intervals
     paper: str | None
 
 
 LOOKS = {
-    "page": Look("currentColor", None),
-    "light": Look("#1b1f24", "#ffffff"),
-    "dark": Look("#e6e8eb", "#15181d"),
+    "page": Theme("currentColor", None),
+    "light": Theme("#1b1f24", "#ffffff"),
+    "dark": Theme("#e6e8eb", "#15181d"),
 }
 
 
-def config(look: Look) -> Spec:
+def config(look: Theme) -> Spec:
     """Everything that has a colour; specifications themselves name none."""
     ink = look.ink
     strokes = {"domainColor": ink, "domainOpacity": 0.6, "tickColor": ink, "tickOpacity": 0.6}

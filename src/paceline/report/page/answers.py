@@ -7,15 +7,15 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from paceline.analysis.findings import ACCURACY, MEMORY, RATIO, SPEED, Against, Judge, Quantity, interleaved
-from paceline.analysis.rows.chance import floor_of
+from paceline.analysis.findings import ACCURACY, MEMORY, RATIO, SPEED, ComparedWith, Quantity, RowComparer, interleaved
+from paceline.analysis.rows.chance_accuracy import floor_of
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate, estimate
-from paceline.report.page.words import shown
+from paceline.report.escaping import page_text
 from paceline.report.tables.columns import accuracy, interval
 from paceline.report.tables.sentences import as_difference, as_factor
-from paceline.report.tables.small_forms import only_runs, said_of_small_form
+from paceline.report.tables.small_forms import only_runs, small_form_note
 from paceline.store.series import Moment
 from paceline.system.text.formatting import number
 
@@ -41,11 +41,11 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Question:
+class TableQuestion:
     text: str
     quantity: Quantity
     say: Callable[[Estimate], str]
-    compare: Callable[[Against], str]
+    compare: Callable[[ComparedWith], str]
     aside: str = ""  # about rows that it could not be asked of
 
 
@@ -63,7 +63,7 @@ def answers(rows: Sequence[Row], times: Times, target: float | None) -> list[Ans
     ]
     if len(machines) == 1:
         return answered[0][1]
-    return [replace(each, question=f"{each.question}: {shown(name)}") for name, all_ in answered for each in all_]
+    return [replace(each, question=f"{each.question}: {page_text(name)}") for name, all_ in answered for each in all_]
 
 
 def silence(rows: Sequence[Row]) -> str:
@@ -71,7 +71,7 @@ def silence(rows: Sequence[Row]) -> str:
     if any(row.command for row in rows):
         return "commands are not ranked, since nobody knows whether they train the same thing"
     if only_runs(rows):
-        return said_of_small_form(rows)
+        return small_form_note(rows)
     if any(row.repeats for row in rows):
         return "the only cells of this table with a result are simulated, or failed in some of their runs"
     return "no cell of this table has a result"
@@ -94,11 +94,11 @@ def _near_chance(rows: Sequence[Row]) -> Iterator[Answer]:
     if accurate:
         row = min(accurate, key=lambda row: min(row.test_accuracy_of_runs))
         ended = f"a run of {_names(rows)(row)} on {where(row)} ended at {min(row.test_accuracy_of_runs):.3f}"
-        why = shown(f"{ended}, and guessing gets {row.chance:g}")
+        why = page_text(f"{ended}, and guessing gets {row.chance:g}")
         yield Answer("Quickest to a test accuracy", row, "not trained long enough", "", UNKNOWN, why)
 
 
-def _answer(question: Question, rows: Sequence[Row]) -> Iterator[Answer]:
+def _answer(question: TableQuestion, rows: Sequence[Row]) -> Iterator[Answer]:
     quantity, values = question.quantity, question.quantity.values
     ranked = sorted(filter(quantity.measured, rows), key=lambda row: -quantity.better * statistics.median(values(row)))
     if not ranked:
@@ -108,36 +108,43 @@ def _answer(question: Question, rows: Sequence[Row]) -> Iterator[Answer]:
     sure, why = (UNKNOWN, ONE_RUN) if others is None else _sureness(question, best, others)
     rivals = [row for row, one in others or () if not one.clear]
     value = question.say(estimate(values(best), quantity.yardstick.scale, best.confidence) or Estimate(0.0))
-    said = f"{name(best)} on {where(best)}: {value}" if rivals else value
+    value_text = f"{name(best)} on {where(best)}: {value}" if rivals else value
     who = _one_of([(name(row), where(row)) for row in (best, *rivals)])
-    yield Answer(question.text, best, shown(who), shown(said), sure, shown(why))
+    yield Answer(
+        question.text,
+        best,
+        page_text(who),
+        page_text(value_text),
+        sure,
+        page_text(why),
+    )
 
 
-def _against(quantity: Quantity, ranked: Sequence[Row], name: Callable[[Row], str]) -> list[tuple[Row, Against]]:
+def _against(quantity: Quantity, ranked: Sequence[Row], name: Callable[[Row], str]) -> list[tuple[Row, ComparedWith]]:
     """The best against each of the others; one that ran once is clear if it lies beyond the interval of the best."""
     (best, *others), values = ranked, quantity.values
     repeated = [row for row in ranked if len(values(row)) > 1]
-    judge = Judge.of(quantity, repeated, math.comb(len(repeated), 2))  # each could have been the best
+    judge = RowComparer.of(quantity, repeated, math.comb(len(repeated), 2))  # each could have been the best
     found = estimate(values(best), quantity.yardstick.scale, best.confidence) or Estimate(0.0)
     end = (found.low if quantity.better > 0 else found.high) or 0.0
 
-    def judged(row: Row) -> Against:
+    def judged(row: Row) -> ComparedWith:
         called = name(row) if where(row) == where(best) else f"{name(row)} on {where(row)}"
         if len(values(row)) == 1:
-            return Against(called, Estimate(values(row)[0]), clear=quantity.better * (end - values(row)[0]) > 0)
+            return ComparedWith(called, Estimate(values(row)[0]), clear=quantity.better * (end - values(row)[0]) > 0)
         return judge.against(called, values(best), values(row))
 
     return [(row, judged(row)) for row in others]
 
 
-def _sureness(question: Question, best: Row, others: Sequence[tuple[Row, Against]]) -> tuple[str, str]:
+def _sureness(question: TableQuestion, best: Row, others: Sequence[tuple[Row, ComparedWith]]) -> tuple[str, str]:
     compared = [(one, interleaved((best, row))) for row, one in others if one.value.low is not None]
     unclear = [one for _, one in others if not one.clear]
     once = sum(one.clear and one.value.low is None for _, one in others)
-    apart = [one.name for one, together in compared if not together]
+    elsewhere = [one.name for one, together in compared if not together]
     asides = (
         f"{once} that ran once {'is' if once == 1 else 'are'} not compared" if once else "",
-        f"not measured in the same rounds as {_few(apart, 'and')}" if apart else "",
+        f"not measured in the same rounds as {_few(elsewhere, 'and')}" if elsewhere else "",
         question.aside,
     )
     if unclear and unclear[0].value.low is None:
@@ -159,7 +166,7 @@ def common_target(rows: Sequence[Row]) -> float | None:
     return reached if reached > max((row.chance or 0.0 for row in trained), default=0.0) else None
 
 
-def _quickest(rows: Sequence[Row], times: Times, target: float) -> Question:
+def _quickest(rows: Sequence[Row], times: Times, target: float) -> TableQuestion:
     def seconds(row: Row) -> list[float]:
         """Of each run that got there; none if not all did: the others would be compared with nothing."""
         reached = [
@@ -171,7 +178,7 @@ def _quickest(rows: Sequence[Row], times: Times, target: float) -> Question:
     left = sum(bool(row.test_accuracy_of_runs) and not seconds(row) for row in rows)
     aside = f"{left} other{'s' if left > 1 else ''} did not reach it in every run" if left else ""
     quantity = Quantity("time to accuracy", seconds, -1, RATIO)
-    return Question(f"Quickest to test accuracy {target:g}", quantity, _with("s of training"), as_factor, aside)
+    return TableQuestion(f"Quickest to test accuracy {target:g}", quantity, _with("s of training"), as_factor, aside)
 
 
 def _with(unit: str) -> Callable[[Estimate], str]:
@@ -180,8 +187,8 @@ def _with(unit: str) -> Callable[[Estimate], str]:
 
 def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
     """How each is called: by its framework, and by what sets it apart from others of that name on the same devices."""
-    apart = labels(rows, lambda row: (row.framework, where(row)))
-    names = {id(row): f"{row.framework} {label}".strip() for row, label in zip(rows, apart, strict=True)}
+    elsewhere = labels(rows, lambda row: (row.framework, where(row)))
+    names = {id(row): f"{row.framework} {label}".strip() for row, label in zip(rows, elsewhere, strict=True)}
     return lambda row: names[id(row)]
 
 
@@ -199,7 +206,7 @@ def _few(names: Sequence[str], last: str) -> str:
 
 
 QUESTIONS = (
-    Question("Fastest", SPEED, _with("images/s"), as_factor),
-    Question("Least memory", MEMORY, _with("MiB, all devices together"), as_factor),
+    TableQuestion("Fastest", SPEED, _with("images/s"), as_factor),
+    TableQuestion("Least memory", MEMORY, _with("MiB, all devices together"), as_factor),
 )
-BEST = Question("Best test accuracy", ACCURACY, accuracy, as_difference)
+BEST = TableQuestion("Best test accuracy", ACCURACY, accuracy, as_difference)

@@ -8,7 +8,7 @@ from paceline.analysis.rows.row import Row
 
 
 @dataclass(frozen=True)
-class Mark:
+class Badge:
     word: str
     sign: str
     meaning: str
@@ -22,23 +22,23 @@ class Mark:
 MARKS = {
     mark.word: mark
     for mark in (
-        Mark("ok", "✓", "all runs ended well, and their interval, if there are several, is narrow enough"),
-        Mark("one run", "1", "a single run has no interval: nothing tells how sure it is"),
-        Mark("noisy", "≈", "the interval is wider than asked for: repeat it, or look for what disturbed it"),
-        Mark("failed", "✕", "a run did not end well; its cause and the end of its log are here"),
-        Mark("skipped", "⊘", "it cannot be measured, for the reason given"),
-        Mark("not run", "…", "it is planned and not measured yet"),
-        Mark("simulated", "◇", "devices were slowed down on purpose: no real machine is like that"),
-        Mark("oversubscribed", "⇉", "more devices than cores, or than a CPU quota lets them use: they share"),
-        Mark("throttled", "⏸", "a CPU quota held its processes back while they trained"),
-        Mark("preallocated", "▣", "memory was taken before it was needed: its peak says nothing about the need"),
-        Mark("quick", "½", "scaled down for a small machine"),
-        Mark("verified", "≡", "`paceline verify` found the network equal to the reference, with these versions here"),
+        Badge("ok", "✓", "all runs ended well, and their interval, if there are several, is narrow enough"),
+        Badge("one run", "1", "a single run has no interval: nothing tells how sure it is"),
+        Badge("noisy", "≈", "the interval is wider than asked for: repeat it, or look for what disturbed it"),
+        Badge("failed", "✕", "a run did not end well; its cause and the end of its log are here"),
+        Badge("skipped", "⊘", "it cannot be measured, for the reason given"),
+        Badge("not run", "…", "it is planned and not measured yet"),
+        Badge("simulated", "◇", "devices were slowed down on purpose: no real machine is like that"),
+        Badge("oversubscribed", "⇉", "more devices than cores, or than a CPU quota lets them use: they share"),
+        Badge("throttled", "⏸", "a CPU quota held its processes back while they trained"),
+        Badge("preallocated", "▣", "memory was taken before it was needed: its peak says nothing about the need"),
+        Badge("quick", "½", "scaled down for a small machine"),
+        Badge("verified", "≡", "`paceline verify` found the network equal to the reference, with these versions here"),
     )
 }
 
 
-def marks_of(row: Row) -> tuple[Mark, ...]:
+def marks_of(row: Row) -> tuple[Badge, ...]:
     """Its status first."""
     true = {"one run": row.status == "ok" and row.repeats == 1, "quick": row.quick, "verified": row.verified}
     special = row.marks if row.status != "skipped" else ()

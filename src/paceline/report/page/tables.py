@@ -6,45 +6,44 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from paceline.analysis.rows.row import Row
-from paceline.report.page.badges import Mark, marks_of
-from paceline.report.page.words import shown
-from paceline.report.tables.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns
-from paceline.report.tables.commands import COMMAND_COLUMNS
-from paceline.report.tables.disambiguation import with_places
-from paceline.report.tables.layouts import JOINT, Cells, Grid
+from paceline.report.escaping import page_text
+from paceline.report.page.badges import Badge, marks_of
+from paceline.report.tables.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns, with_places
+from paceline.report.tables.command_tables import COMMAND_COLUMNS
+from paceline.report.tables.layouts import JOINT, Grid, GridCells
 
 BLOCKS_TITLE = "The command of each cell, and what came of it"
 FOLDED = 30  # lines of a table that are shown at first
-Number = Callable[[Row], int]  # of a cell, on one page
+NumberOfCell = Callable[[Row], int]  # of a cell, on one page
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     cell: int
     texts: tuple[str, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[Badge, ...]
     cause: str  # in place of numbers where there are none
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     caption: str
     columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
 
     @property
     def long(self) -> bool:
         return len(self.lines) > FOLDED
 
 
-def speed_table(rows: Sequence[Row], number: Number) -> Table:
+def speed_table(rows: Sequence[Row], number: NumberOfCell) -> PageTable:
     """Every cell has its line here, also one without a result."""
     if rows[0].command:
         return _table("Whole commands", rows, COMMAND_COLUMNS, number)
     return _table("Speed, scaling and memory", rows, with_places(speed_columns(rows), rows), number)
 
 
-def further_tables(rows: Sequence[Row], number: Number) -> list[Table]:
+def further_tables(rows: Sequence[Row], number: NumberOfCell) -> list[PageTable]:
     """What else is known of the cells that ran."""
     if rows[0].command:
         return []
@@ -57,32 +56,32 @@ def further_tables(rows: Sequence[Row], number: Number) -> list[Table]:
     return found
 
 
-def _table(caption: str, rows: Sequence[Row], columns: tuple[Column, ...], number: Number) -> Table:
+def _table(caption: str, rows: Sequence[Row], columns: tuple[Column, ...], number: NumberOfCell) -> PageTable:
     lines = [
-        Line(
+        TableLine(
             cell=number(row),
-            texts=tuple(shown(column.text(row)) for column in columns),
+            texts=tuple(page_text(column.text(row)) for column in columns),
             marks=marks_of(row),
-            cause=shown(row.reason or "") if not row.repeats else "",
+            cause=page_text(row.reason or "") if not row.repeats else "",
         )
         for row in rows
     ]
-    return Table(caption, columns, tuple(lines))
+    return PageTable(caption, columns, tuple(lines))
 
 
 @dataclass(frozen=True)
-class Piece:
+class PlacePart:
     """Words of a place in a table, and the cell that they lead to."""
 
     text: str
     cell: int | None
 
 
-Pieces = tuple[Piece, ...]
+Pieces = tuple[PlacePart, ...]
 
 
 @dataclass(frozen=True)
-class Arranged:
+class ArrangedTable:
     """A table in a suite's own layout; a place has several pieces where it joins the values of several cells."""
 
     title: str
@@ -94,15 +93,15 @@ class Arranged:
     words: int  # first columns that are no numbers
 
 
-def arranged(grid: Grid, number: Number) -> Arranged:
+def arranged(grid: Grid, number: NumberOfCell) -> ArrangedTable:
     headings, *lines = [
         tuple(_pieces(text, grid.cells.get((line, column), ()), number) for column, text in enumerate(texts))
         for line, texts in enumerate(grid.lines)
     ]
-    notes = tuple(map(shown, grid.notes))
-    blocks = "\n".join(map(shown, grid.blocks))
-    return Arranged(
-        title=shown(grid.title),
+    notes = tuple(map(page_text, grid.notes))
+    blocks = "\n".join(map(page_text, grid.blocks))
+    return ArrangedTable(
+        title=page_text(grid.title),
         headings=headings,
         lines=tuple(lines),
         notes=notes,
@@ -112,9 +111,11 @@ def arranged(grid: Grid, number: Number) -> Arranged:
     )
 
 
-def _pieces(text: str, cells: Cells, number: Number) -> Pieces:
+def _pieces(text: str, cells: GridCells, number: NumberOfCell) -> Pieces:
     """One for each cell; one that leads nowhere where a word stands for several cells, or for none."""
     texts = text.split(JOINT) if len(cells) > 1 else [text]
     if len(texts) != len(cells):
-        return (Piece(shown(text), None),)
-    return tuple(Piece(shown(each), number(row) if row else None) for each, row in zip(texts, cells, strict=True))
+        return (PlacePart(page_text(text), None),)
+    return tuple(
+        PlacePart(page_text(each), number(row) if row else None) for each, row in zip(texts, cells, strict=True)
+    )

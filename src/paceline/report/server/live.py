@@ -14,14 +14,14 @@ import msgspec
 
 from paceline.plan.cell import Cell
 from paceline.plan.shares import MEASURED
-from paceline.report.server.names import names_in
+from paceline.report.server.stored_cell_names import names_in
 from paceline.report.server.unfinished_runs import SILENCE_SECONDS, OpenRun, OpenRuns
-from paceline.store.imported import imported_runs
+from paceline.store.import_notes import imported_runs
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.records.outcome import cause_of
 from paceline.store.records.runs import cell_id
 from paceline.store.store import Store
-from paceline.system.machine_lock import Holder, holder
+from paceline.system.machine_lock import LockHolder, holder
 from paceline.system.text.formatting import duration, number
 from paceline.system.text.safe_text import printable
 
@@ -41,7 +41,7 @@ CELLS_OF = "SELECT cell FROM plan_cell WHERE plan_id = ? ORDER BY position"
 RUNS_OF = "SELECT run.id FROM plan_run JOIN run ON run.key = plan_run.key WHERE plan_run.plan_id = ?"
 
 
-class RunNow(msgspec.Struct, frozen=True, kw_only=True):
+class CurrentRun(msgspec.Struct, frozen=True, kw_only=True):
     """The run that is under way, or that was cut off."""
 
     id: str
@@ -53,14 +53,14 @@ class RunNow(msgspec.Struct, frozen=True, kw_only=True):
     images_per_second: str  # empty where nothing is known yet
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     status: str
     said: str
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class PlanProgress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a plan is. The words are ready to be shown; who shows them must not read them as HTML."""
 
     plan: str
@@ -69,14 +69,14 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     wanted: int
     failed: int
     summary: str
-    left: str  # such as "3 min 20 s"; empty where nobody knows
-    run: RunNow | None = None
-    ended: tuple[Ended, ...] = ()  # the newest first
+    left: str  # such as "3 min 20 s"; empty where it is not known
+    run: CurrentRun | None = None
+    ended: tuple[EndedRun, ...] = ()  # the newest first
     final: bool  # nothing of this will change any more
 
 
 @dataclass(frozen=True)
-class Counts:
+class PlanCounts:
     """What the index knows of a plan."""
 
     wanted: Sequence[sqlite3.Row]
@@ -92,14 +92,14 @@ class Counts:
         return sum(run["status"] == "failed" for run in self.done)
 
     def seconds_left(self) -> float | None:
-        """None where a run is to be done of which nobody knows how long it takes."""
+        """None where the duration of a pending run is not known."""
         mean = statistics.mean(run["seconds"] for run in self.done) if self.done else None
         done = {run["id"] for run in self.done}
         left = [run["expected"] or mean for run in self.wanted if run["id"] not in done]
         known = [seconds for seconds in left if seconds is not None]
         return sum(known) if len(known) == len(left) else None
 
-    def last_ended(self) -> tuple[Ended, ...]:
+    def last_ended(self) -> tuple[EndedRun, ...]:
         newest = sorted(self.done, key=lambda run: str(run["id"]), reverse=True)[:LAST_ENDED]
         return tuple(_ended(run, self.names[run["cell"]]) for run in newest)
 
@@ -108,10 +108,10 @@ class Counts:
         return self.names.get(cell_id(run.cell)) or run.name
 
 
-def _ended(run: sqlite3.Row, name: str) -> Ended:
+def _ended(run: sqlite3.Row, name: str) -> EndedRun:
     failed = run["status"] == "failed"
     said = cause_of(run["kind"], run["phase"], run["message"]) if failed else duration(run["seconds"])
-    return Ended(id=run["id"], name=name, status=run["status"], said=printable(said))
+    return EndedRun(id=run["id"], name=name, status=run["status"], said=printable(said))
 
 
 @dataclass
@@ -126,14 +126,14 @@ class Observer:
     _looked: float = -PERIOD_SECONDS
     _open: list[OpenRun] = field(default_factory=list)
     _owners: dict[str, str | None] = field(default_factory=dict)  # of open runs
-    _counts: dict[str, Counts] = field(default_factory=dict)
+    _counts: dict[str, PlanCounts] = field(default_factory=dict)
     _newest: str | None = None
     _stamp: tuple[int, int] = (0, 0)  # of the index
 
     def __post_init__(self) -> None:
         self._runs = OpenRuns(self.store)
 
-    def progress(self, plan_id: str) -> Progress | None:
+    def progress(self, plan_id: str) -> PlanProgress | None:
         """None if there is no such plan."""
         with self._lock:
             self._look()
@@ -174,7 +174,7 @@ class Observer:
         self._looked = time.monotonic()
 
     def _newest_before(self, run_id: str) -> str | None:
-        """Of the plans that were made here: one from elsewhere may be newer, and nobody measures it."""
+        """Of the plans that were made here: one from elsewhere may be newer, and is not being measured."""
         imported = imported_runs(self.store)
         for row in self.store.query("SELECT id FROM plan WHERE id < ? ORDER BY id DESC", run_id):
             runs = {run["id"] for run in self.store.query(RUNS_OF, row["id"])} if imported else set()
@@ -199,13 +199,13 @@ class Observer:
         planned = [msgspec.json.decode(row["cell"], type=Cell) for row in cells]
         return last if any(cell.shares == MEASURED or (cell.command and run.cell.command) for cell in planned) else None
 
-    def _counted(self, plan_id: str) -> Counts | None:
+    def _counted(self, plan_id: str) -> PlanCounts | None:
         if plan_id not in self._counts:
             if not self.store.query("SELECT 1 FROM plan WHERE id = ?", plan_id):
                 return None
             wanted = self.store.query(WANTED, plan_id)
             cells = (row["cell"] for row in self.store.query(CELLS_OF, plan_id))
-            self._counts[plan_id] = Counts(wanted, [run for run in wanted if run["id"]], names_in(cells))
+            self._counts[plan_id] = PlanCounts(wanted, [run for run in wanted if run["id"]], names_in(cells))
         return self._counts[plan_id]
 
     def _is_running(self, plan_id: str) -> bool:
@@ -224,18 +224,18 @@ class Observer:
         now = self._holder()
         return now is not None and now.plan == plan_id
 
-    def _holder(self) -> Holder | None:
+    def _holder(self) -> LockHolder | None:
         """Who measures into this store."""
         now = holder()
         return now if now and now.store == str(self.store.folder.resolve()) else None
 
-    def _progress(self, plan_id: str, counts: Counts) -> Progress:
+    def _progress(self, plan_id: str, counts: PlanCounts) -> PlanProgress:
         own = [run for run in self._open if self._owners.get(run.id) == plan_id]
         running = self._is_running(plan_id)
         state = "running" if running else "complete" if counts.is_complete else "interrupted"
         run = own[-1] if own and state != "complete" else None
         left = counts.seconds_left() if running else None
-        return Progress(
+        return PlanProgress(
             plan=plan_id,
             state=state,
             done=len(counts.done),
@@ -249,7 +249,7 @@ class Observer:
         )
 
 
-def _summary(state: str, counts: Counts) -> str:
+def _summary(state: str, counts: PlanCounts) -> str:
     done = f"{len(counts.done)} of {len(counts.wanted)} runs are done"
     failed = f", {counts.failed} of them failed" if counts.failed else ""
     more = {"interrupted": "; nobody measures now: the same command goes on, with --again from the start"}.get(
@@ -258,9 +258,9 @@ def _summary(state: str, counts: Counts) -> str:
     return f"{done}{failed}{more}"
 
 
-def _run_now(run: OpenRun, name: str) -> RunNow:
+def _run_now(run: OpenRun, name: str) -> CurrentRun:
     trained = run.trained
-    return RunNow(
+    return CurrentRun(
         id=run.id,
         name=name,
         interrupted=not run.is_alive,

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from paceline.plan.external.readings import TERMINAL_CODES
+from paceline.plan.external.output_metrics import TERMINAL_CODES
 from paceline.system.files.regular_files import LINES_BYTES, NoPlainFileError, open_plain
 from paceline.system.text.safe_text import printable
 
@@ -21,7 +21,7 @@ LINE_END = re.compile(r"\r*\n|\r+")  # a progress bar goes back to the start of 
 
 
 @dataclass(frozen=True)
-class Window:
+class LogWindow:
     """Some of a log, as lines that steer nothing."""
 
     lines: tuple[str, ...]
@@ -39,15 +39,15 @@ class Window:
         return self.end if self.end < self.size else None
 
 
-def window(path: Path, start: int | None) -> Window:
+def window(path: Path, start: int | None) -> LogWindow:
     """From this byte on, or the end of it; nothing of a log that does not exist yet."""
     try:
         size = _size(path)
     except NoPlainFileError as error:
-        return Window((), 0, 0, 0, f"It cannot be shown: {error}.")
+        return LogWindow((), 0, 0, 0, f"It cannot be shown: {error}.")
     begin = max(0, size - WINDOW_BYTES) if start is None else min(start, size)
     text = b"".join(_bytes_of(path, begin, min(begin + WINDOW_BYTES, size))) if size else b""
-    return Window(lines_of(text), begin, begin + len(text), size)
+    return LogWindow(lines_of(text), begin, begin + len(text), size)
 
 
 def lines_of(text: bytes) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from paceline.store.records.events import EventFile, event_paths
 from paceline.store.records.runs import OUTCOME_FILE, RUN_FOLDER, UNREADABLE, RunRecord
 from paceline.store.records.samples import FILE as MONITOR_FILE
 from paceline.store.store import Store
-from paceline.store.training_progress import Trained
+from paceline.store.training_progress import TrainingSoFar
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import is_own_folder, open_plain
 from paceline.system.text.safe_text import printable
@@ -74,9 +74,9 @@ class OpenRun:
         return printable(least.phase) if least else "start"
 
     @property
-    def trained(self) -> Trained:
+    def trained(self) -> TrainingSoFar:
         """By all ranks, so far."""
-        return Trained.of(file.events for file in self.files.values())
+        return TrainingSoFar.of(file.events for file in self.files.values())
 
 
 def _is_held(lease: Path) -> bool:

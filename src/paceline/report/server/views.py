@@ -13,17 +13,17 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.report.page.badges import MARKS, Mark
+from paceline.report.page.badges import MARKS, Badge
 from paceline.report.page.templating import asset, environment, island
-from paceline.report.server import comparing, listing, logs, one_run, run_table
+from paceline.report.server import comparison, lists, logs, run_download, run_page
+from paceline.report.server.event_streams import Streams
 from paceline.report.server.http import query_params
-from paceline.report.server.http.page_cache import Rendered
-from paceline.report.server.live import Observer, Progress, index_stamp, moment_of
-from paceline.report.server.streams import Streams
+from paceline.report.server.http.page_cache import PageCache
+from paceline.report.server.live import Observer, PlanProgress, index_stamp, moment_of
 from paceline.report.server.unfinished_runs import OpenRun
 from paceline.report.studies.comparison import HEADINGS, lines, notes, summary, title
-from paceline.report.tables.grids import in_layout
 from paceline.report.tables.layouts import LAYOUTS
+from paceline.report.tables.render_layouts import in_layout
 from paceline.run.worker import LOG_FILE
 from paceline.store import certificates
 from paceline.store.index_damage import blaming_the_index
@@ -34,9 +34,9 @@ from paceline.system.text.safe_text import printable
 STATES = {
     mark.word: mark
     for mark in (
-        Mark("running", "▶", "it is being measured now"),
-        Mark("interrupted", "‖", "whoever measured it is gone; the same command goes on"),
-        Mark("complete", "✓", "all its runs are done"),
+        Badge("running", "▶", "it is being measured now"),
+        Badge("interrupted", "‖", "whoever measured it is gone; the same command goes on"),
+        Badge("complete", "✓", "all its runs are done"),
     )
 }
 STATIC = {"live.js": "text/javascript", "served.css": "text/css"}
@@ -46,11 +46,11 @@ Handler = Callable[[Request], Response]
 
 
 @dataclass
-class Site:
+class ServedSite:
     store: Store
     observer: Observer
     streams: Streams
-    _rendered: Rendered = field(default_factory=Rendered)
+    _rendered: PageCache = field(default_factory=PageCache)
 
     def routes(self) -> dict[str, Handler]:
         """What there is; every name in an address is looked up and never made part of a path."""
@@ -72,7 +72,7 @@ class Site:
         return {path: self._explained(handler) for path, handler in handlers.items()}
 
     def _explained(self, handler: Handler) -> Handler:
-        """A damaged index is told to the reader, and is no fault of the server."""
+        """Show the reader that the index is damaged: the server is not at fault."""
 
         def explained(request: Request) -> Response:
             with blaming_the_index(self.store):
@@ -81,7 +81,7 @@ class Site:
         return explained
 
     def home(self, request: Request) -> Response:
-        page, plans = listing.plans(self.store, query_params.number(request, "page", 1))
+        page, plans = lists.plans(self.store, query_params.number(request, "page", 1))
         running = self.observer.running()
         open_runs = [run for run in self.observer.open_runs() if run.is_alive]
         return _page(
@@ -103,16 +103,16 @@ class Site:
         make = partial(self._report, request, plan_id, progress=progress)
         return self._made(request, _report_key(request), make, HTMLResponse, changing)
 
-    def _running(self, plan_id: str, progress: Progress) -> Response:
+    def _running(self, plan_id: str, progress: PlanProgress) -> Response:
         """At once, and without statistics: these would take a core from what is being measured."""
         plan = self.store.query("SELECT suite, command FROM plan WHERE id = ?", plan_id)[0]
         return _page(
             "served_running.html.j2",
             progress=progress,
-            when=listing.moment(moment_of(plan_id)),
+            when=lists.moment(moment_of(plan_id)),
             suite=printable(plan["suite"]),
             command=printable(plan["command"]),
-            cells=listing.cells(self.store, plan_id),
+            cells=lists.cells(self.store, plan_id),
             report=f"/plans/{plan_id}?{SO_FAR}=1",
         )
 
@@ -125,7 +125,7 @@ class Site:
         key: Hashable,
         make: Callable[[], str],
         answer: Callable[[str], Response],
-        changing: Progress | None = None,
+        changing: PlanProgress | None = None,
     ) -> Response:
         """What takes long: kept from before, or made now unless that would take a core from a measurement."""
         stamp = self._stamp(), changing
@@ -136,7 +136,7 @@ class Site:
         return answer(self._rendered.page(key, stamp, make))
 
     def _report(self, request: Request, plan_id: str | None, **more: object) -> str:
-        from paceline.report.page.pages import report_context
+        from paceline.report.page.report_page import report_context
 
         rows = self._rows(request, plan_id)
         filters, target = query_params.filters(request), query_params.target(request)
@@ -162,7 +162,7 @@ class Site:
                 layout=layout if layout in LAYOUTS else "",
                 download="&".join(filter(None, (query, anyway))),
                 filters=filters,
-                choices=listing.choices(self.store, plan_id),
+                choices=lists.choices(self.store, plan_id),
                 target=target or "",
                 **{"progress": None, "mark_of": mark_of, **more},
             )
@@ -180,11 +180,11 @@ class Site:
         return rows
 
     def _layouts(self, plan_id: str | None) -> Mapping[str, str]:
-        from paceline.report.page.pages import layouts_of
+        from paceline.report.page.report_page import layouts_of
 
         if plan_id is None:
             return layouts_of(self.store)
-        return dict.fromkeys(listing.choices(self.store, plan_id)["workload"], self._layout(plan_id))
+        return dict.fromkeys(lists.choices(self.store, plan_id)["workload"], self._layout(plan_id))
 
     def _layout(self, plan_id: str | None) -> str:
         """The shape of a plan's table; all results together have a row for each cell."""
@@ -217,37 +217,37 @@ class Site:
 
     def runs(self, request: Request) -> Response:
         chosen = query_params.of_runs(request)
-        page, found = listing.runs(self.store, chosen, query_params.number(request, "page", 1))
+        page, found = lists.runs(self.store, chosen, query_params.number(request, "page", 1))
         return _page(
             "served_runs.html.j2",
             page=page,
             runs=found,
             open_runs=self._open_runs(chosen) if page.number == 1 else [],
             filters=chosen,
-            choices={**listing.choices(self.store), "status": ["ok", "failed"]},
+            choices={**lists.choices(self.store), "status": ["ok", "failed"]},
             query=urlencode({name: value for name, value in chosen.items() if value}),
         )
 
     def _open_runs(self, chosen: Mapping[str, str | None]) -> list[OpenRun]:
         """Those that the filters choose; none of them is ok or failed yet."""
         found = [] if chosen["status"] else self.observer.open_runs()
-        return [run for run in found if comparing.wanted(run.cell, chosen)]
+        return [run for run in found if comparison.wanted(run.cell, chosen)]
 
     def runs_table(self, request: Request) -> Response:
         """At once, whatever is measured: it is one plain query, as the list itself."""
         form, answer = _attached(request)
-        return answer(run_table.FORMATS[form](run_table.listed_runs(self.store, query_params.of_runs(request))))
+        return answer(run_download.FORMATS[form](run_download.listed_runs(self.store, query_params.of_runs(request))))
 
     def run(self, request: Request) -> Response:
-        found = one_run.one_run(self.store, request.path_params["run"])
+        found = run_page.one_run(self.store, request.path_params["run"])
         if found is None:
             raise HTTPException(404)
         at = query_params.number(request, "at", -1)
         shown = logs.window(found.log, at if at >= 0 else None)
-        return _page("served_run.html.j2", run=found, log=shown, headings=one_run.EVENT_HEADINGS)
+        return _page("served_run.html.j2", run=found, log=shown, headings=run_page.EVENT_HEADINGS)
 
     def log(self, request: Request) -> Response:
-        folder = one_run.folder_of(self.store, request.path_params["run"])
+        folder = run_page.folder_of(self.store, request.path_params["run"])
         if folder is None:
             raise HTTPException(404)
         tail = query_params.number(request, "tail", -1)
@@ -265,11 +265,11 @@ class Site:
             return HTMLResponse(self._comparison(asked, problem=printable(str(error))), 400)
 
     def _compared(self, asked: Mapping[str, str], so_far: str) -> str:
-        shown = comparing.compared(self.store, asked)
+        shown = comparison.compared(self.store, asked)
         plans = [{"old": cell.old_plan, "new": cell.new_plan} for cell in shown.cells if cell.measured_in_both]
         found = zip(lines(shown), plans, strict=True)
-        told = {"title": title(shown), "lines": list(found), "notes": notes(shown), "summary": summary(shown)}
-        return self._comparison(asked, shown=shown, so_far=so_far, **told)
+        parts = {"title": title(shown), "lines": list(found), "notes": notes(shown), "summary": summary(shown)}
+        return self._comparison(asked, shown=shown, so_far=so_far, **parts)
 
     def _comparison(self, asked: Mapping[str, str], **found: object) -> str:
         """The form, and below it what came of it."""
@@ -287,17 +287,17 @@ class Site:
             "served_compare.html.j2",
             asked=asked,
             headings=HEADINGS,
-            selections=comparing.selections(self.store),
-            choices=listing.choices(self.store),
-            metrics=comparing.METRICS,
+            selections=comparison.selections(self.store),
+            choices=lists.choices(self.store),
+            metrics=comparison.METRICS,
             query=urlencode({**asked, **more}),
             **{**nothing, **found},
         )
 
     def compared_table(self, request: Request) -> Response:
-        asked, formats = query_params.of_comparison(request), comparing.FORMATS
+        asked, formats = query_params.of_comparison(request), comparison.FORMATS
         key = request.url.path, tuple(asked.items())
-        return self._download(request, key, lambda form: formats[form](comparing.compared(self.store, asked)))
+        return self._download(request, key, lambda form: formats[form](comparison.compared(self.store, asked)))
 
     def static(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -317,9 +317,9 @@ class Site:
         return index_stamp(self.store), proofs.stat().st_mtime_ns if proofs.exists() else 0
 
 
-def mark_of(word: str) -> Sequence[Mark]:
+def mark_of(word: str) -> Sequence[Badge]:
     """With its sign; a word that we do not know stands for itself."""
-    return (STATES.get(word) or MARKS.get(word) or Mark(printable(word), "·", ""),)
+    return (STATES.get(word) or MARKS.get(word) or Badge(printable(word), "·", ""),)
 
 
 def _report_key(request: Request) -> Hashable:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from paceline.report.escaping import markdown_cell
 from paceline.studies.audit import Audit
-from paceline.studies.audit.rows import Finding
-from paceline.studies.audit.rules.all_rules import Unchecked
+from paceline.studies.audit.printed_rows import AuditFinding
+from paceline.studies.audit.rules.all_rules import UncheckedFigures
 from paceline.system.text import safe_text
 from paceline.system.text.safe_text import plainly
 
@@ -30,13 +30,13 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def open_question(unchecked: Unchecked) -> str:
+def open_question(unchecked: UncheckedFigures) -> str:
     """Figures that may be anything, and why."""
     figures = f"{_count(unchecked.figures, 'figure')} of {unchecked.quantity}"
     return f"{unchecked.where}: {figures} not checkable: {unchecked.why}"
 
 
-def sentence(finding: Finding) -> str:
+def sentence(finding: AuditFinding) -> str:
     return f"{finding.where}: {'' if finding.counts else 'note: '}{finding.text}"
 
 
@@ -60,7 +60,7 @@ def markdown(audit: Audit) -> str:
     return "\n".join([*table, markdown_cell(summary(audit)), ""])
 
 
-def _without_place(unchecked: Unchecked) -> str:
+def _without_place(unchecked: UncheckedFigures) -> str:
     return open_question(unchecked).removeprefix(f"{unchecked.where}: ")
 
 

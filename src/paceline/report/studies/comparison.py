@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from paceline.analysis.comparison.comparison import INCONCLUSIVE, Compared, Comparison
+from paceline.analysis.comparison.compare import INCONCLUSIVE, ComparedCell, Comparison
 from paceline.analysis.comparison.differences import NOTHING_ELSE
 from paceline.analysis.statistics.significance import LEVEL
 from paceline.plan.cell import Cell
@@ -37,8 +37,8 @@ def names(cells: Sequence[Cell]) -> list[str]:
 def _settings(cell: Cell, differing: Sequence[str]) -> list[str]:
     shown = [name for name in Cell.__struct_fields__ if name in differing or name in ("framework", "devices")]
     plain = ("workload", "framework", "devices", "update", "data", "input", "precision")
-    said = [str(getattr(cell, name)) if name in plain else f"{name}={getattr(cell, name)}" for name in shown]
-    return [word for word in said if word]
+    words = [str(getattr(cell, name)) if name in plain else f"{name}={getattr(cell, name)}" for name in shown]
+    return [word for word in words if word]
 
 
 def value(values: Sequence[float], metric: str) -> str:
@@ -48,7 +48,7 @@ def value(values: Sequence[float], metric: str) -> str:
     return f"{median:.3f}" if metric == "accuracy" else number(median)
 
 
-def verdict(cell: Compared) -> str:
+def verdict(cell: ComparedCell) -> str:
     return "regression" if cell.regression and cell.verdict == "worse" else cell.verdict
 
 
@@ -58,7 +58,7 @@ def lines(compared: Comparison) -> list[tuple[str, ...]]:
     return [_line(name, cell, compared.metric) for name, cell in named if cell.measured_in_both]
 
 
-def _line(name: str, cell: Compared, metric: str) -> tuple[str, ...]:
+def _line(name: str, cell: ComparedCell, metric: str) -> tuple[str, ...]:
     found = cell.ratio
     interval = f"{found.low:.3f}–{found.high:.3f}" if found and found.low and found.high else NOTHING
     return (
@@ -75,7 +75,7 @@ def _line(name: str, cell: Compared, metric: str) -> tuple[str, ...]:
 
 
 def _detectable(part: float | None) -> str:
-    """Beyond all of it, how much is nobody's guide."""
+    """Beyond all of it, the exact factor would mislead."""
     if part is None:
         return NOTHING
     return MORE_THAN_ALL if part > 1 else f"{100 * part:.1f} %"
@@ -84,12 +84,12 @@ def _detectable(part: float | None) -> str:
 def notes(compared: Comparison) -> list[str]:
     """Why nothing can be told, or is measured; what else differs; and what chance alone would do."""
     tested = sum(cell.p is not None for cell in compared.cells)
-    said = [*_reasons(compared), *(f"differs: {difference}" for difference in compared.differences)]
+    found = [*_reasons(compared), *(f"differs: {difference}" for difference in compared.differences)]
     if compared.nothing_else_differs:
-        said.append(NOTHING_ELSE)
+        found.append(NOTHING_ELSE)
     if tested > 1:
-        said.append(f"of {tested} cells without any change, chance makes at most {LEVEL * tested:.1f} better or worse")
-    return said
+        found.append(f"of {tested} cells without any change, chance makes at most {LEVEL * tested:.1f} better or worse")
+    return found
 
 
 def _reasons(compared: Comparison) -> list[str]:
@@ -153,8 +153,8 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Table:
 def markdown(compared: Comparison) -> str:
     rows = [f"| {' | '.join(map(markdown_cell, row))} |" for row in [HEADINGS, *lines(compared)]]
     rows.insert(1, "|---|" + "---:|" * (len(HEADINGS) - 2) + "---|")
-    said = [f"* {markdown_cell(note)}" for note in notes(compared)]
-    return "\n".join([f"**{markdown_cell(title(compared))}**", "", *rows, "", *said, "", summary(compared), ""])
+    bullets = [f"* {markdown_cell(note)}" for note in notes(compared)]
+    return "\n".join([f"**{markdown_cell(title(compared))}**", "", *rows, "", *bullets, "", summary(compared), ""])
 
 
 def as_json(compared: Comparison) -> str:

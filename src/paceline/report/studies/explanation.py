@@ -20,8 +20,8 @@ from paceline.studies.scaling.lost_time import (
     IMBALANCE,
     INPUT,
     REST,
+    LostPart,
     LostTime,
-    Part,
     bounds,
     ranked,
 )
@@ -38,12 +38,12 @@ MEANINGS = {
     IMBALANCE: "all wait for a slower device or a larger share; try --shares measured",
     REST: "mostly: a smaller part of the batch is less efficient; try a larger batch",
 }
-UNLIKE_REST = "mostly: together, unlike devices are slower than as many of the first one"
-UNLIKE_CARDS_REST = "how the fastest device differs from the mean of all"
+DIFFERENT_DEVICES_REST = "mostly: together, unlike devices are slower than as many of the first one"
+DIFFERENT_CARDS_REST = "how the fastest device differs from the mean of all"
 WEAK_REST = "how the fastest device differs from the first"  # its part of the batch is no smaller than that of one
 FOOTNOTE = (
-    "Each part is the difference of two twins of the cell, round by round; medians of rounds, which need not add up "
-    "exactly, with 95 % intervals."
+    "Each part is the difference of two ablations of the cell, round by round; medians of rounds, which need not add "
+    "up exactly, with 95 % intervals."
 )
 
 
@@ -84,19 +84,19 @@ def _verdict(time: LostTime, rounds: int) -> str:
     return f"{loses}, mostly to {part.name}: {amount(part)}, {parts}."
 
 
-def amount(part: Part) -> str:
+def amount(part: LostPart) -> str:
     return f"{milliseconds(part.seconds.median)} ms (95 % interval {interval(part.seconds)})"
 
 
-def _of_loss(part: Part) -> str:
+def _of_loss(part: LostPart) -> str:
     return NOTHING if part.of_loss is None else f"{part.of_loss:.0%}"
 
 
 def lines(explained: Explanation, time: LostTime) -> list[tuple[str, ...]]:
     """The table without its headings."""
-    unlike = explained.slow or len(set(explained.shares)) > 1
-    rest = UNLIKE_REST if unlike else WEAK_REST if explained.scaling == "weak" else MEANINGS[REST]
-    rest = UNLIKE_CARDS_REST if len(_bases(explained)) > 1 else rest
+    unequal = explained.slow or len(set(explained.shares)) > 1
+    rest = DIFFERENT_DEVICES_REST if unequal else WEAK_REST if explained.scaling == "weak" else MEANINGS[REST]
+    rest = DIFFERENT_CARDS_REST if len(_bases(explained)) > 1 else rest
     meanings = {**MEANINGS, REST: rest}
     parts = [
         (part.name, milliseconds(part.seconds.median), interval(part.seconds), _of_loss(part), meanings[part.name])
@@ -106,8 +106,8 @@ def lines(explained: Explanation, time: LostTime) -> list[tuple[str, ...]]:
 
 
 def _bases(explained: Explanation) -> list[str]:
-    """The twins that it is held against: one device, or one of each kind."""
-    return [twin.name for twin in explained.twins if twin.name.startswith("one ")] or ["one device"]
+    """The ablations that it is held against: one device, or one of each kind."""
+    return [ablation.name for ablation in explained.twins if ablation.name.startswith("one ")] or ["one device"]
 
 
 def remarks(explained: Explanation, time: LostTime) -> list[str]:
@@ -117,20 +117,20 @@ def remarks(explained: Explanation, time: LostTime) -> list[str]:
     slowed = [f"device {index} by {times:g}×" for index, times in enumerate(explained.slow) if times > 1]
     bases = _bases(explained)
     base = bases[0] if len(bases) == 1 else f"the mean of {' and '.join(bases)}"
-    said = [
+    found = [
         f"speed-up over {base} without input: {time.speed_up.median:.2f}× "
         f"({interval(time.speed_up, lambda value: f'{value:.2f}')}), efficiency {time.efficiency.median:.0%} "
         f"({interval(time.efficiency, lambda value: f'{value:.0%}')})",
         f"{explained.update}, {source}, {explained.precision}, batch {size}={explained.batch_size} "
         f"({explained.scaling} scaling), {explained.rounds} rounds of {explained.steps} steps",
     ]
-    said += (
+    found += (
         ["oversubscribed: its devices share cores, or have more than a CPU quota lets them use"]
         if explained.oversubscribed
         else []
     )
-    said += [f"simulated: devices were slowed down on purpose ({', '.join(slowed)})"] if slowed else []
-    return said
+    found += [f"simulated: devices were slowed down on purpose ({', '.join(slowed)})"] if slowed else []
+    return found
 
 
 @plainly
@@ -171,8 +171,8 @@ def markdown(explained: Explanation) -> str:
 
 
 def as_json(explained: Explanation) -> str:
-    told = {"sentence": sentence(explained), **msgspec.to_builtins(explained)}
-    return safe_text.as_json(told)
+    fields = {"sentence": sentence(explained), **msgspec.to_builtins(explained)}
+    return safe_text.as_json(fields)
 
 
 FORMATS: dict[str, Callable[[Explanation], str]] = {"text": text, "markdown": markdown, "json": as_json}

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from paceline.analysis.comparison.differences import NOTHING_ELSE
-from paceline.studies.replay.results import Line, Replay
+from paceline.studies.replay.results import Replay, ReplayLine
 from paceline.system.text import safe_text
 from paceline.system.text.formatting import NOTHING, number
 from paceline.system.text.safe_text import plainly
@@ -36,7 +36,7 @@ def _runs(ids: Sequence[str]) -> str:
     return f"run {ids[0]}" + (f" with {len(ids) - 1} more of its cell" if len(ids) > 1 else "")
 
 
-def _table(lines: Sequence[Line]) -> Table:
+def _table(lines: Sequence[ReplayLine]) -> Table:
     """Without a column of intervals where no quantity has one."""
     rows = [dict(zip(HEADINGS, _cells(line), strict=True)) for line in lines]
     shown = [name for name in HEADINGS if name != INTERVAL or any(row[name] != NOTHING for row in rows)]
@@ -49,7 +49,7 @@ def _table(lines: Sequence[Line]) -> Table:
     return table
 
 
-def _cells(line: Line) -> tuple[str, ...]:
+def _cells(line: ReplayLine) -> tuple[str, ...]:
     found = line.ratio
     interval = f"{found.low:.3f}–{found.high:.3f}" if found and found.low and found.high else NOTHING
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from paceline.report.escaping import markdown_cell
-from paceline.store.records.verdict import Finding, Verdict
+from paceline.store.records.verdict import Divergence, Verdict
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.quantities import QUANTITIES
 from paceline.system.text import safe_text
@@ -26,7 +26,7 @@ def sentence(verdict: Verdict) -> str:
     return "equal: " + ", ".join(largest(finding) for finding in verdict.findings)
 
 
-def largest(finding: Finding) -> str:
+def largest(finding: Divergence) -> str:
     place = f" ({finding.where})" if finding.where != finding.quantity else ""
     return f"{finding.quantity} {finding.largest or 0.0:.0e}{place}"  # equal ones have a number
 

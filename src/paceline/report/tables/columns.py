@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from paceline.analysis.rows.labels import where
+from paceline.analysis.rows.labels import DEVICES, placed, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.plan.cell_names import length_in_words
@@ -47,8 +47,8 @@ def batch(row: Row) -> str:
     """As published tables write it: 128x8=1024 (lr=0.4), or 85+43=128 where devices have unlike shares."""
     if not row.shares:  # a command keeps its batch to itself
         return NOTHING
-    unlike = len(set(row.shares)) > 1
-    shares = "+".join(map(str, row.shares)) if unlike else f"{row.shares[0]}x{row.device_count}"
+    unequal = len(set(row.shares)) > 1
+    shares = "+".join(map(str, row.shares)) if unequal else f"{row.shares[0]}x{row.device_count}"
     return f"{shares + '=' if row.device_count > 1 else ''}{row.batch_size} (lr={row.learning_rate:g})"
 
 
@@ -70,7 +70,7 @@ def utilisation(row: Row) -> str:
 
 
 def noise(row: Row) -> str:
-    """What took time of the row's cores beside its own run."""
+    """What took time of the row's cores apart from its own run."""
     seen = {"other": row.noise.other, "stolen": row.noise.stolen}
     seen |= {"throttled": row.noise.throttled} if row.noise.throttled else {}
     return ", ".join(f"{name} {100 * value:.1f} %" for name, value in seen.items() if value is not None) or NOTHING
@@ -191,10 +191,10 @@ def titled(rows: Sequence[Row], *, source: bool = True) -> Callable[[Row], str]:
     lengths: dict[tuple[str, int], set[int | None]] = {}
     for row in rows:
         lengths.setdefault((name(row, ""), row.steps), set()).add(row.whole_epochs)
-    return lambda row: name(row, told_length(row, by_steps=len(lengths[name(row, ""), row.steps]) > 1))
+    return lambda row: name(row, length_text(row, by_steps=len(lengths[name(row, ""), row.steps]) > 1))
 
 
-def told_length(row: Row, *, by_steps: bool) -> str:
+def length_text(row: Row, *, by_steps: bool) -> str:
     return length_in_words(row.steps, None if by_steps else row.whole_epochs)
 
 
@@ -238,3 +238,9 @@ FOOTNOTE = (
     "utilisation: part of the training time in which its cores or GPU were busy, median and range of samples. "
     "other, stolen: parts of its cores' time that other programs, or the host of a virtual machine, took."
 )
+
+
+def with_places(columns: Iterable[Column], rows: Iterable[Row]) -> tuple[Column, ...]:
+    """The columns of a table of these rows, in which no two have the same framework and devices."""
+    place = placed(rows)
+    return tuple(replace(column, text=place) if column.heading == DEVICES else column for column in columns)

@@ -1,4 +1,4 @@
-"""Published figures beside our own: side by side in any case, divided only where like stands by like."""
+"""Published figures next to our own: side by side in any case, divided only where like stands by like."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from string import ascii_lowercase
 
 from paceline.analysis.rows.labels import SETTINGS, where
 from paceline.analysis.rows.row import Row
-from paceline.catalog.published import Metric, Record, all_benchmarks, definitions
+from paceline.catalog.published import PublishedFigure, PublishedRow, all_benchmarks, definitions
 from paceline.plan.cell_names import distinctions, grouped
 from paceline.plan.published.cells import device_count, rows_of
 from paceline.plan.published.commands import NAMES, blocks, by_command
 from paceline.report.escaping import few
 from paceline.report.tables.columns import part
 from paceline.report.tables.layouts import Grid
-from paceline.report.tables.supplied_exchanges import supplied_exchange
+from paceline.report.tables.remarks import supplied_exchange
 from paceline.system.text.formatting import number
 
 OURS: dict[str, Callable[[Row], float | None]] = {  # by the first word of a definition
@@ -42,17 +42,17 @@ ALWAYS = (
 )
 COMMANDS_TITLE = "The command of each published row, and what will differ all the same"
 MOST_PLACES = 8
-APART = {name: SETTINGS[name] for name in ("batch", "learning rate", "length")}
+DISTINGUISHING = {name: SETTINGS[name] for name in ("batch", "learning rate", "length")}
 HEADINGS = ("framework", "on", "published on", "what", "here", "there", "ratio")
 
 
 @dataclass(frozen=True)
-class Pair:
+class PublishedPair:
     """A row and a published record of the same network, framework and number of devices, in one metric."""
 
     row: Row
-    record: Record
-    metric: Metric
+    record: PublishedRow
+    metric: PublishedFigure
 
     @property
     def kind(self) -> str:
@@ -66,14 +66,15 @@ class Pair:
             return math.fsum(corrected)
         return corrected if isinstance(corrected, float) else self.metric.value
 
-    def unlike(self) -> list[str]:
+    def differences(self) -> list[str]:
         """Why the two must not be divided; empty if they may."""
         found = definitions()[self.metric.definition]
         reasons = [] if found.same else [f"the published figure counts something else: {found.counts}"]
-        return reasons + [reason for reason, is_so in UNLIKE.items() if is_so(self)]
+        return reasons + [reason for reason, is_so in DIFFERENCES.items() if is_so(self)]
 
 
-UNLIKE: dict[str, Callable[[Pair], bool]] = {  # published figures are of float32, plain modes and devices as they were
+# Published figures are of float32, plain modes and devices as they were.
+DIFFERENCES: dict[str, Callable[[PublishedPair], bool]] = {
     "the network was built wrongly there": lambda pair: any(error.field == "workload" for error in pair.record.errors),
     "its batch is not known": lambda pair: pair.record.batch_size is None,
     "another batch": lambda pair: pair.record.batch_size not in (None, pair.row.batch_size),
@@ -103,17 +104,17 @@ def has_epochs(row: Row, epochs: int) -> bool:
     return any(abs(row.steps - epochs * steps) <= 1 + TINY for steps in (batches, math.ceil(batches - TINY)))
 
 
-def _rate_may_be(record: Record, row: Row) -> bool:
+def _rate_may_be(record: PublishedRow, row: Row) -> bool:
     return record.learning_rate is None or math.isclose(record.learning_rate, row.learning_rate)
 
 
-def beside_published(rows: Sequence[Row]) -> Grid:
+def with_published(rows: Sequence[Row]) -> Grid:
     """One line for each figure that both have, and the commands that measure the published rows here."""
     pairs, bare = [pair for row in rows for pair in pairs_of(row)], _without_figures(rows)
     if not pairs and not bare:
         notes = ["none of these cells has a published figure: other networks, frameworks or numbers of devices"]
         return Grid(TITLE, (HEADINGS,), tuple(notes), turns=False)
-    reasons = list(dict.fromkeys(reason for pair in pairs for reason in pair.unlike()))
+    reasons = list(dict.fromkeys(reason for pair in pairs for reason in pair.differences()))
     letters = dict(zip(reasons, labels(), strict=False))
     records = _once([*(pair.record for pair in pairs), *bare])
     numbers = {id(row): number for number, of in enumerate(by_command(records).values(), 1) for row in of}
@@ -133,21 +134,21 @@ def beside_published(rows: Sequence[Row]) -> Grid:
     )
 
 
-def _once(records: Iterable[Record]) -> list[Record]:
+def _once(records: Iterable[PublishedRow]) -> list[PublishedRow]:
     return list({id(record): record for record in records}.values())
 
 
-def _without_figures(rows: Sequence[Row]) -> list[Record]:
+def _without_figures(rows: Sequence[Row]) -> list[PublishedRow]:
     """Published rows of these cells that crashed, or were left blank."""
     bare = [record for benchmark in all_benchmarks().values() for record in benchmark.records if not record.metrics]
     return [record for record in bare if any(_same_cell(row, record) and _same_batch(row, record) for row in rows)]
 
 
-def _same_batch(row: Row, record: Record) -> bool:
+def _same_batch(row: Row, record: PublishedRow) -> bool:
     return record.batch_size == row.batch_size
 
 
-def _why_bare(record: Record) -> str:
+def _why_bare(record: PublishedRow) -> str:
     if record.failure:
         return f"{record.row} crashed with {record.failure.strip().partition(':')[0]}"
     return f"{record.row} is blank"
@@ -181,12 +182,12 @@ def _places(rows: Sequence[Row]) -> dict[int, str]:
     """Of each row, with its batch, rate or length where these alone set it apart from another."""
     found: dict[int, str] = {}
     for group in grouped(rows, lambda row: (row.workload, row.framework)).values():
-        labelled = zip(group, distinctions(group, _set, APART), strict=True)
+        labelled = zip(group, distinctions(group, _set, DISTINGUISHING), strict=True)
         found |= {id(row): f"{_set(row)} {label}".strip() for row, label in labelled}
     return found
 
 
-def _errors(pairs: Sequence[Pair]) -> list[str]:
+def _errors(pairs: Sequence[PublishedPair]) -> list[str]:
     """What is known to be wrong with the records, those with the same error together."""
     places: dict[str, dict[str, None]] = {}
     for pair in pairs:
@@ -195,7 +196,7 @@ def _errors(pairs: Sequence[Pair]) -> list[str]:
     return [f"! known error of the published table: {'; '.join(named)}: {why}" for why, named in places.items()]
 
 
-def _inferred(pairs: Sequence[Pair]) -> list[str]:
+def _inferred(pairs: Sequence[PublishedPair]) -> list[str]:
     """What is shown of a text though it does not print it, by the reason."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for record, metric in ((pair.record, pair.metric) for pair in pairs):
@@ -210,16 +211,16 @@ def labels() -> Iterator[str]:
     yield from (first + second for first in ascii_lowercase for second in ascii_lowercase)
 
 
-def pairs_of(row: Row) -> Iterator[Pair]:
+def pairs_of(row: Row) -> Iterator[PublishedPair]:
     """With the records that are most like the row."""
     records = [record for benchmark in all_benchmarks().values() for record in benchmark.records]
     for record in _most_like(row, [record for record in records if _same_cell(row, record) and _shared(row, record)]):
         for metric in _shared(row, record):
-            yield Pair(row, record, metric)
+            yield PublishedPair(row, record, metric)
 
 
-def _same_cell(row: Row, record: Record) -> bool:
-    """The same network on the same framework and number of devices; update and data where they are said."""
+def _same_cell(row: Row, record: PublishedRow) -> bool:
+    """The same network on the same framework and number of devices; update and data where they are given."""
     return (
         (row.workload, row.framework.partition("+")[0], row.device_count)
         == (record.workload, record.framework, device_count(record))
@@ -228,13 +229,13 @@ def _same_cell(row: Row, record: Record) -> bool:
     )
 
 
-def _shared(row: Row, record: Record) -> list[Metric]:
+def _shared(row: Row, record: PublishedRow) -> list[PublishedFigure]:
     """Figures of a record of which the row has its own."""
     kinds = {name: name.partition(".")[0] for name in record.metrics if name not in LEFT_OUT}
     return [record.metrics[name] for name, kind in kinds.items() if kind in OURS and OURS[kind](row) is not None]
 
 
-def _most_like(row: Row, records: Sequence[Record]) -> list[Record]:
+def _most_like(row: Row, records: Sequence[PublishedRow]) -> list[PublishedRow]:
     """Those of the same batch and learning rate, or else of the nearest batch, or else all: none has a known batch."""
     same = [record for record in records if record.batch_size == row.batch_size and _rate_may_be(record, row)]
     sizes = [record.batch_size for record in records if record.batch_size is not None]
@@ -242,11 +243,11 @@ def _most_like(row: Row, records: Sequence[Record]) -> list[Record]:
     return same or [record for record in records if record.batch_size == nearest]
 
 
-def _line(pair: Pair, place: str, letters: dict[str, str], command: int) -> tuple[str, ...]:
+def _line(pair: PublishedPair, place: str, letters: dict[str, str], command: int) -> tuple[str, ...]:
     here = OURS[pair.kind](pair.row) or 0.0
-    unlike = pair.unlike()
+    reasons = pair.differences()
     show = part if pair.kind == "accuracy" else number
-    ratio = f"({''.join(letters[reason] for reason in unlike)})" if unlike else f"{here / pair.there:.2f}"
+    ratio = f"({''.join(letters[reason] for reason in reasons)})" if reasons else f"{here / pair.there:.2f}"
     return (
         pair.row.framework,
         place,
@@ -258,6 +259,6 @@ def _line(pair: Pair, place: str, letters: dict[str, str], command: int) -> tupl
     )
 
 
-def _is_doubtful(record: Record) -> bool:
+def _is_doubtful(record: PublishedRow) -> bool:
     """Whether an error is not about one of its figures, but about what was measured."""
     return any(error.field not in record.metrics for error in record.errors)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from paceline.analysis.rows.chance import little_better
+from paceline.analysis.rows.chance_accuracy import little_better
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
+from paceline.catalog.frameworks import all_frameworks
 from paceline.report.escaping import few
 from paceline.report.tables.columns import batch, joined
-from paceline.report.tables.small_forms import said_of_small_form, without_doubts
-from paceline.report.tables.supplied_exchanges import supplied_exchange
+from paceline.report.tables.small_forms import small_form_note, without_doubts
 
 Name = tuple[str, str]  # what most rows are called by, and what tells apart those that have it in common
 MOST_TRAININGS = 6  # that a sentence names
@@ -36,9 +36,9 @@ def remarks(rows: Iterable[Row], *, memory: bool = True) -> list[str]:
     about: dict[tuple[str, str], list[Name]] = {}
     names = _names(rows)
     for row, name in zip(_alike_if_many_are_noisy(rows), names, strict=True):
-        for said in _about_one(row, memory):
-            about.setdefault(said, []).append(name)
-    return [*_about_all(rows), *(_sentence(_called(some, names), *said) for said, some in about.items())]
+        for remark in _about_one(row, memory):
+            about.setdefault(remark, []).append(name)
+    return [*_about_all(rows), *(_sentence(_called(some, names), *remark) for remark, some in about.items())]
 
 
 def _alike_if_many_are_noisy(rows: list[Row]) -> list[Row]:
@@ -73,12 +73,12 @@ def _called(some: list[Name], names: list[Name]) -> list[str]:
 
 def _about_all(rows: list[Row]) -> Iterator[str]:
     if any(row.quick for row in rows):
-        yield said_of_small_form(rows)
+        yield small_form_note(rows)
     for quota in dict.fromkeys(row.quota_cores for row in rows if row.quota_cores is not None):
         yield f"measured under a CPU quota, which gave all programs of the container together {cores_time(quota)}"
     if proven := list(_verified(rows)):
         yield f"verified to compute the same network: {', '.join(proven)}"
-    yield from unlike_trainings(rows)
+    yield from different_trainings(rows)
 
 
 def _verified(rows: list[Row]) -> Iterator[str]:
@@ -95,10 +95,10 @@ def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
         yield f"{'is ' if row.status == 'noisy' else ''}{row.status}", row.reason
     if row.failed_run:
         yield "log", f"paceline log {row.failed_run}"
-    for said in row.remarks:
-        yield "", said
-    if whose := supplied_exchange(row):
-        yield "", whose
+    for remark in row.remarks:
+        yield "", remark
+    if exchange := supplied_exchange(row):
+        yield "", exchange
     for mark in row.marks if row.status != "skipped" else ():
         yield "" if mark in where(row) else f"is {mark}", MARKS[mark](row)
     if row.update == "independent" and row.device_count > 1 and row.test_accuracy:
@@ -119,18 +119,18 @@ def _sentence(names: list[str], state: str, words: str) -> str:
     return f"{named}{' ' if state else ''}{state}: {words}"
 
 
-def unlike_trainings(rows: list[Row]) -> list[str]:
+def different_trainings(rows: list[Row]) -> list[str]:
     """What makes rows of one table different trainings, where accuracies might be compared."""
     judged = [row for row in rows if (row.test_accuracy or row.train_accuracy) and not row.command]
     workloads = list(dict.fromkeys(row.workload for row in judged))
     return [
-        f"{f'{name}: ' if len(workloads) > 1 else ''}{said}"
+        f"{f'{name}: ' if len(workloads) > 1 else ''}{remark}"
         for name in workloads
-        for said in _unlike([row for row in judged if row.workload == name])
+        for remark in _different([row for row in judged if row.workload == name])
     ]
 
 
-def _unlike(rows: list[Row]) -> Iterator[str]:
+def _different(rows: list[Row]) -> Iterator[str]:
     """About trainings of one workload."""
     batches, rates = {row.batch_size for row in rows}, {row.learning_rate for row in rows}
     if len(batches) > 1 or len(rates) > 1:
@@ -188,3 +188,10 @@ MARKS: dict[str, Callable[[Row], str]] = {
     "throttled": held_back,
     "simulated": slowed,
 }
+
+
+def supplied_exchange(row: Row) -> str:
+    """Why it is not the framework's own; empty where it is, and where nothing was exchanged."""
+    framework = all_frameworks().get(row.framework.partition("+")[0])
+    exchanged = (row.device_count > 1 or row.wrapped) and row.update != "independent" and row.runs and not row.command
+    return framework.exchange if framework and exchanged else ""

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from paceline.analysis.rows.row import Row
 from paceline.report.escaping import markdown_cell, spreadsheet_cell
-from paceline.report.tables import sentences
+from paceline.report.tables import columns, sentences
 from paceline.report.tables.columns import (
     FOOTNOTE,
     NEVER_FOOTNOTE,
@@ -26,14 +26,13 @@ from paceline.report.tables.columns import (
     speed_columns,
     tables,
 )
-from paceline.report.tables.commands import (
+from paceline.report.tables.command_tables import (
     COMMAND_COLUMNS,
     COMMAND_FOOTNOTE,
     command_blocks,
     command_remarks,
     flat_command,
 )
-from paceline.report.tables.disambiguation import with_places
 from paceline.report.tables.remarks import remarks
 from paceline.system.text import safe_text
 from paceline.system.text.safe_text import plainly
@@ -52,13 +51,13 @@ def text(rows: list[Row], width: int | None = None) -> str:
         if group[0].command:
             print_commands(group, console)
             continue
-        console.print(fitting_grid(group, with_places(speed_columns(group), group), console))
+        console.print(fitting_grid(group, columns.with_places(speed_columns(group), group), console))
         if ran := [row for row in group if row.repeats]:
             console.print()
-            console.print(fitting_grid(ran, with_places(RESOURCE_COLUMNS, group), console))
+            console.print(fitting_grid(ran, columns.with_places(RESOURCE_COLUMNS, group), console))
         if accuracies := accuracy_columns(group):
             console.print()
-            console.print(fitting_grid(group, with_places(accuracies, group), console))
+            console.print(fitting_grid(group, columns.with_places(accuracies, group), console))
         for remark in remarks(group):
             console.print(f"* {remark}", markup=False)
         if found := sentences.lines(group):
@@ -87,9 +86,9 @@ def print_commands(rows: list[Row], console: Console) -> None:
 
 
 def markdown_commands(rows: list[Row]) -> list[str]:
-    said = [f"* {markdown_cell(remark)}" for remark in [*remarks(rows), *command_remarks(rows)]]
+    lines = [f"* {markdown_cell(remark)}" for remark in [*remarks(rows), *command_remarks(rows)]]
     blocks = ["```text", *command_blocks(rows), "```"]
-    return [*markdown_grid(rows, COMMAND_COLUMNS), "", *said, "", *blocks, ""]
+    return [*markdown_grid(rows, COMMAND_COLUMNS), "", *lines, "", *blocks, ""]
 
 
 def fitting_grid(rows: list[Row], columns: Columns, console: Console) -> Table:
@@ -123,11 +122,11 @@ def markdown(rows: list[Row]) -> str:
         if group[0].command:
             lines += markdown_commands(group)
             continue
-        lines += [*markdown_grid(group, with_places(speed_columns(group), group)), ""]
+        lines += [*markdown_grid(group, columns.with_places(speed_columns(group), group)), ""]
         if ran := [row for row in group if row.repeats]:
-            lines += [*markdown_grid(ran, with_places(RESOURCE_COLUMNS, group)), ""]
+            lines += [*markdown_grid(ran, columns.with_places(RESOURCE_COLUMNS, group)), ""]
         if accuracies := accuracy_columns(group):
-            lines += [*markdown_grid(group, with_places(accuracies, group)), ""]
+            lines += [*markdown_grid(group, columns.with_places(accuracies, group)), ""]
         lines += [*(f"* {markdown_cell(remark)}" for remark in remarks(group)), ""]
         if found := sentences.lines(group):
             lines += ["Findings", "", *(f"* {markdown_cell(line)}" for line in found), ""]

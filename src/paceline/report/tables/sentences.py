@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from paceline.analysis.findings import Against, Finding, findings
+from paceline.analysis.findings import ComparedWith, Finding, findings
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.report.escaping import few
@@ -19,7 +19,7 @@ MOST_PARTS = 4  # of one sentence
 FEW_SETS = 2  # so many device sets have a sentence each about the fastest
 
 
-class Table(msgspec.Struct, frozen=True):
+class TableFindings(msgspec.Struct, frozen=True):
     """The JSON form: all that is found in one table."""
 
     title: str
@@ -42,11 +42,11 @@ def below_remarks(rows: Sequence[Row]) -> list[str]:
     return sentences([finding for finding in findings(rows) if finding.kind not in (*TOGETHER, UNTRAINED)])
 
 
-def first_ones(said: Sequence[str]) -> list[str]:
+def first_ones(found: Sequence[str]) -> list[str]:
     """As many as are read, and where the others are."""
-    left = len(said) - MOST_SENTENCES
+    left = len(found) - MOST_SENTENCES
     more = [f"{left} more: paceline show --format findings"] if left > 0 else []
-    return [*said[:MOST_SENTENCES], *more]
+    return [*found[:MOST_SENTENCES], *more]
 
 
 def sentences(found: Sequence[Finding]) -> list[str]:
@@ -59,7 +59,7 @@ def sentences(found: Sequence[Finding]) -> list[str]:
 
 def as_json(rows: list[Row]) -> str:
     found = [(title, findings(group)) for title, group in tables(rows)]
-    written = [Table(title, sentences(group), group) for title, group in found]
+    written = [TableFindings(title, sentences(group), group) for title, group in found]
     return safe_text.as_json(written)
 
 
@@ -88,7 +88,7 @@ def _of_one_set(finding: Finding) -> str:
     return f"{who} is the fastest on {finding.where}: {as_factor(clear[0])}, the next{'; ' + others if others else ''}"
 
 
-def _best(name: str, words: Callable[[Against], str]) -> Callable[[Sequence[Finding]], list[str]]:
+def _best(name: str, words: Callable[[ComparedWith], str]) -> Callable[[Sequence[Finding]], list[str]]:
     """One sentence with a part for each device set."""
 
     def part(finding: Finding) -> str:
@@ -125,21 +125,21 @@ def untrained(found: Sequence[Finding]) -> list[str]:
     return [f"not trained long enough: {few(causes, MOST_PARTS)}"]
 
 
-def measured_apart(found: Sequence[Finding]) -> list[str]:
+def not_interleaved(found: Sequence[Finding]) -> list[str]:
     sets = ", ".join(finding.where for finding in found)
     return [f"not all of {sets} was measured in the same rounds: a change of the machine would look like a difference"]
 
 
-def _split(finding: Finding) -> tuple[list[Against], list[Against]]:
+def _split(finding: Finding) -> tuple[list[ComparedWith], list[ComparedWith]]:
     """Those that cannot be told from the best, and those that can."""
     return [one for one in finding.against if not one.clear], [one for one in finding.against if one.clear]
 
 
-def as_factor(one: Against) -> str:
+def as_factor(one: ComparedWith) -> str:
     return f"{with_interval(one.value)} times {one.name}"
 
 
-def as_difference(one: Against) -> str:
+def as_difference(one: ComparedWith) -> str:
     value = one.value
     return f"{value.median:.3f} ({value.low:.3f} to {value.high:.3f}) above {one.name}"
 
@@ -160,6 +160,6 @@ WORDS: dict[str, Callable[[Sequence[Finding]], list[str]]] = {
     "above linear": scaled("scaling is above linear, which asks for an explanation"),
     "accuracy": _best("highest test accuracy", as_difference),
     "memory": _best("least memory", as_factor),
-    "apart": measured_apart,
+    "apart": not_interleaved,
     UNTRAINED: untrained,
 }

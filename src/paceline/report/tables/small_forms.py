@@ -1,4 +1,4 @@
-"""What is said of a suite's small form, and what is left out where it is too short to say more."""
+"""Notes on a suite's small form, and what is left out where it is too short to support more."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from paceline.analysis.rows.row import Row
-from paceline.plan.repeats import TOLD
+from paceline.plan.repeats import FEW_REPEATS
 
 
 def only_runs(rows: Sequence[Row]) -> bool:
     """Whether these cells ran too seldom to show more than that they run, as their small form has it."""
-    return all(row.quick for row in rows) and max((row.repeats for row in rows), default=0) in TOLD
+    return all(row.quick for row in rows) and max((row.repeats for row in rows), default=0) in FEW_REPEATS
 
 
-def said_of_small_form(rows: Sequence[Row]) -> str:
+def small_form_note(rows: Sequence[Row]) -> str:
     if not only_runs(rows):
         return "scaled down for a small machine (--quick): not the sizes that were published"
     most = max(row.repeats for row in rows)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from paceline.plan.cell import Cell
 from paceline.plan.devices import DeviceSet, assign_cores, check_present, wanted_devices
-from paceline.plan.external.command import ExternalCommand, Metric
-from paceline.plan.external.readings import parse_metric, preset
+from paceline.plan.external.command import ExternalCommand, OutputMetric
+from paceline.plan.external.output_metrics import parse_metric, preset
 from paceline.system.errors import UserError
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline.system.text.safe_text import QUOTED, printable, shortened
 
 BETWEEN = "---"
@@ -61,7 +61,7 @@ def _derived(commands: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _program(command: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The script rather than its interpreter, and what is said to it."""
+    """The script rather than its interpreter, and its arguments."""
     first = Path(command[0]).name
     if STARTERS.fullmatch(first):
         for position, word in enumerate(command[1:], 1):
@@ -88,7 +88,7 @@ def for_each(flag: str, given: Sequence[str], count: int, default: str) -> list[
     return list(given)
 
 
-def chosen_metrics(texts: Sequence[str], preset_name: str) -> tuple[Metric, ...]:
+def chosen_metrics(texts: Sequence[str], preset_name: str) -> tuple[OutputMetric, ...]:
     """Those that were asked for, before those of the preset."""
     own = tuple(parse_metric(text) for text in texts)
     asked = {metric.name for metric in own}

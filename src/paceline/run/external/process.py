@@ -18,9 +18,9 @@ from paceline.plan.external.command import ExternalCommand
 from paceline.run.external import waiter
 from paceline.run.monitor import PERIOD_SECONDS, Monitor
 from paceline.run.worker import LOG_FILE, POLL_SECONDS
-from paceline.store.index.command_usage import RANK, Report
+from paceline.store.index.command_usage import RANK, WaiterReport
 from paceline.system import processes
-from paceline.system.machine.gpus import Cards
+from paceline.system.machine.gpus import WatchedGpus
 from paceline.system.processes import RUN_VARIABLE
 
 REPORT_FILE = "waiter.json"
@@ -49,7 +49,7 @@ class CommandProcess:
         self.left: tuple[int, ...] = ()  # processes that could not be ended
 
     @property
-    def cards(self) -> Cards:
+    def cards(self) -> WatchedGpus:
         """Those of the command, as they were sampled."""
         return self._monitor.cards
 
@@ -83,7 +83,7 @@ class CommandProcess:
     def _reap(self) -> None:
         self._waiter.poll()
 
-    def follow(self) -> Report | None:
+    def follow(self) -> WaiterReport | None:
         """See it to its end; nothing is reported of a command that had to be ended."""
         path = self._folder / REPORT_FILE
         while not path.exists() and self._waiter.poll() is None:
@@ -96,7 +96,7 @@ class CommandProcess:
         self._monitor.sample({}, now=True)  # what the cores have done by now
         self.left_behind = len(processes.left_behind(self._folder.name, self._tree))
         self._echo_on()
-        return msgspec.json.decode(path.read_bytes(), type=Report) if path.exists() else None
+        return msgspec.json.decode(path.read_bytes(), type=WaiterReport) if path.exists() else None
 
     def _look(self) -> None:
         self._monitor.sample({RANK: self._waiter.pid})

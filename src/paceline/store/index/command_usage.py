@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.plan.external.readings import values_of
+from paceline.plan.external.output_metrics import values_of
 from paceline.store import resources
 from paceline.store.records.runs import RunRecord
 from paceline.store.records.samples import Sample, read_samples
@@ -34,12 +34,12 @@ class CommandUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def usage_of(
-    report: Report, seen: tuple[float, float], left_behind: int, found: tuple[tuple[float, ...], ...]
+    report: WaiterReport, seen: tuple[float, float], left_behind: int, found: tuple[tuple[float, ...], ...]
 ) -> CommandUsage:
-    """The kernel's sum lacks processes for which nobody has waited; then samples know more."""
-    told = report.user_seconds, report.system_seconds
-    sampled = sum(seen) > UNSEEN_PART * sum(told) + UNSEEN_SECONDS
-    user, system = seen if sampled else told
+    """The kernel's sum lacks processes without a waiting parent; then samples know more."""
+    reported = report.user_seconds, report.system_seconds
+    sampled = sum(seen) > UNSEEN_PART * sum(reported) + UNSEEN_SECONDS
+    user, system = seen if sampled else reported
     return CommandUsage(
         seconds=report.seconds,
         user_seconds=user,
@@ -82,13 +82,13 @@ def _insert_memory(index: sqlite3.Connection, run: RunRecord, usage: CommandUsag
         memory = resources.gpu_memory(devices.indices, [], samples)
     else:
         sampled = max((sample.ranks[RANK].children_bytes for sample in samples if RANK in sample.ranks), default=0)
-        memory = [resources.Memory(idle_bytes=0, peak_bytes=max(sampled, usage.largest_process_bytes))]
+        memory = [resources.MemoryUse(idle_bytes=0, peak_bytes=max(sampled, usage.largest_process_bytes))]
     rows = [(run.id, position, each.idle_bytes, each.peak_bytes, None) for position, each in enumerate(memory)]
     index.executemany("INSERT INTO memory VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def _insert_noise(index: sqlite3.Connection, run: RunRecord, usage: CommandUsage, samples: list[Sample]) -> None:
-    """What the cores did beside the command, from before its start to after its end."""
+    """What else the cores did, from before its start to after its end."""
     cores = sorted({core for device in run.cell.cores for core in device})
     if not samples:
         return
@@ -103,7 +103,7 @@ def _insert_noise(index: sqlite3.Connection, run: RunRecord, usage: CommandUsage
     index.execute("INSERT INTO noise VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class WaiterReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the waiter tells: the kernel's own account, or why the command could not start."""
 
     exit_code: int | None = None

@@ -1,4 +1,4 @@
-"""The index as a file of SQLite: read and written by many processes, and made anew beside the one that is in use.
+"""The index as a file of SQLite: read and written by many processes, and rebuilt next to the one that is in use.
 
 Who writes shares the lock of the file; who puts a new file into its place has it alone, for the moment that takes: what
 was written into a file that is gone would be lost. Who reads holds none, and sees the old file or the new one.
@@ -20,16 +20,16 @@ from pathlib import Path
 
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import kind_of
-from paceline.system.formats import INDEX, VERSIONS, check_version
+from paceline.system.format_versions import INDEX, VERSIONS, check_version
 
 INDEX_FILE = "index.sqlite"
 BUSY_SECONDS = 30.0  # how long SQLite waits for a lock, before a transaction and at its end
 COMMIT_TRIES = 10  # each as long; what was measured for hours must not be lost to somebody who reads for minutes
-MAKING_SECONDS = 3600.0  # how long to wait for somebody who makes the index anew; the kernel tells if that one is gone
+MAKING_SECONDS = 3600.0  # how long to wait for a process that rebuilds the index; the kernel says if it is gone
 POLL_SECONDS = 0.02
 FIRST_CHECKSUM = 2**16  # larger ones are no versions, but checksums: what was written here before there were versions
 NEW = f"{INDEX_FILE}.new-"  # begins the names of those that are being made
-BESIDE = ("-journal", "-wal", "-shm")  # files of SQLite that belong to one index and would spoil another
+COMPANIONS = ("-journal", "-wal", "-shm")  # files of SQLite that belong to one index and would spoil another
 OBJECTS = """
 SELECT group_concat(type || ' ' || name || ': ' || COALESCE(sql, ''), ';')
 FROM (SELECT * FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name)
@@ -66,7 +66,7 @@ class IndexFile:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """In one transaction, which is undone unless it is committed; the file stays in its place meanwhile."""
         with (
-            _held(self._beside("lock"), fcntl.LOCK_SH, self.busy_seconds * COMMIT_TRIES),
+            _held(self._next_to("lock"), fcntl.LOCK_SH, self.busy_seconds * COMMIT_TRIES),
             _connected(str(self.path), self.busy_seconds) as index,
         ):
             index.execute("BEGIN IMMEDIATE")
@@ -74,8 +74,8 @@ class IndexFile:
 
     def make(self, fill: Fill, *, if_needed: bool) -> None:
         """A new index in the place of the old one, which is used by others until then and misses nothing of theirs."""
-        with _held(self._beside("making"), fcntl.LOCK_EX, MAKING_SECONDS):
-            for left in self.path.parent.glob(f"{NEW}*"):  # by somebody who was killed: nobody else is making one
+        with _held(self._next_to("making"), fcntl.LOCK_EX, MAKING_SECONDS):
+            for left in self.path.parent.glob(f"{NEW}*"):  # by a process that was killed: no other is making one
                 with contextlib.suppress(OSError):  # a folder is not ours
                     left.unlink()
             if if_needed and self._serves():
@@ -99,12 +99,15 @@ class IndexFile:
             create(index)
             _filled(index, fill)
             _filled(index, fill)  # what others have stored meanwhile
-            _write_through(made)  # here, where nobody waits
-            with _held(self._beside("lock"), fcntl.LOCK_EX, self.busy_seconds * COMMIT_TRIES), self._without_writers():
+            _write_through(made)  # here, where no process waits
+            with (
+                _held(self._next_to("lock"), fcntl.LOCK_EX, self.busy_seconds * COMMIT_TRIES),
+                self._without_writers(),
+            ):
                 _filled(index, fill)
                 index.close()
                 _write_through(made)
-                for name in BESIDE:
+                for name in COMPANIONS:
                     self.path.with_name(f"{INDEX_FILE}{name}").unlink(missing_ok=True)
                 made.replace(self.path)
 
@@ -119,16 +122,16 @@ class IndexFile:
                 except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                     if getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY":
                         raise
-                    # it is damaged, so that nobody can write into it
+                    # it is damaged, so that nothing can write into it
             yield
 
-    def _beside(self, name: str) -> Path:
+    def _next_to(self, name: str) -> Path:
         return self.path.with_name(f"{INDEX_FILE}.{name}")
 
 
 @contextlib.contextmanager
 def in_memory() -> Iterator[sqlite3.Connection]:
-    """An empty index that nobody else sees."""
+    """An empty index that no other process sees."""
     with _connected(":memory:", 0.0) as index:
         create(index)
         yield index

@@ -20,7 +20,7 @@ from paceline.store.records.outcome import INTERNAL_ERROR, Outcome
 from paceline.store.records.runs import OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord, cell_id
 from paceline.store.records.samples import Sample, read_samples
 from paceline.system.files.regular_files import read_plain
-from paceline.system.formats import RUN_RECORD, decode_versioned
+from paceline.system.format_versions import RUN_RECORD, decode_versioned
 
 Files = Mapping[int, EventFile]  # by rank
 

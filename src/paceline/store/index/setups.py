@@ -1,4 +1,4 @@
-"""What runs ran with beside the settings of their cells: the index keeps it once for all that are alike."""
+"""What runs ran with, other than the settings of their cells: the index keeps it once for all that are alike."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paceline.plan.external.command import CommandCode, ExternalCommand
 from paceline.store.records.runs import RunRecord
 from paceline.system.files.regular_files import read_plain
 from paceline.system.keys import network_facts, short_key
-from paceline.system.machine.machine import Machine
+from paceline.system.machine.hardware import Machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import JOB_FILE, Job
 
@@ -25,7 +25,7 @@ OWN_VARIABLES = (  # other in every run, or a place on the disk
 
 
 class JobSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker was told that no cell says: the same names may stand for another network tomorrow."""
+    """What a worker was given that no cell has: the same names may stand for another network tomorrow."""
 
     network: str  # hashes
     pipeline: str
@@ -91,7 +91,7 @@ def _job_setup(folder: Path) -> JobSetup | None:
             epoch_images=job.epoch_images,
         )
     except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        return None  # `replay` makes such a job anew from its cell
+        return None  # `replay` rebuilds such a job from its cell
 
 
 @lru_cache(maxsize=64)  # a store has many runs of few networks

@@ -73,7 +73,7 @@ DECODER = msgspec.json.Decoder(AnyEvent)
 FILE_NAME = re.compile(r"events-(0|[1-9]\d{0,3})\.jsonl", re.ASCII)
 RUBBISH_LINES = 10  # that are kept: a file may have millions of them, and one is enough to tell
 RUBBISH_BYTES = 2**16  # of each
-MOST_RUBBISH = 100_000  # lines, or one of so many bytes that it cannot be held: after that nobody reads on
+MOST_RUBBISH = 100_000  # lines, or one of so many bytes that it cannot be held: after that reading stops
 
 
 @dataclass
@@ -93,7 +93,7 @@ class EventFile:
         return fresh
 
     def stream(self) -> Iterator[AnyEvent]:
-        """Likewise one by one, and kept by nobody."""
+        """Likewise one by one, and none is kept."""
         try:
             file = open_plain(self.path, LINES_BYTES)
         except FileNotFoundError:

@@ -15,7 +15,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     log_end: str | None = None  # the last lines that a failed run printed
     exit_codes: tuple[int | None, ...] = ()
     seconds: float  # wall time of the whole run, start-up included
-    remarks: tuple[str, ...] = ()  # what went wrong beside it, and did not make it fail
+    remarks: tuple[str, ...] = ()  # what went wrong without making it fail
 
 
 def cause_of(kind: str | None, phase: str, message: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What is written about plans and runs beside the worker's own files."""
+"""What is written about plans and runs, next to the worker's own files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import msgspec
 
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import CommandCode
-from paceline.system.formats import PLAN, RUN_RECORD, VERSIONS
-from paceline.system.machine.machine import Machine
+from paceline.system.format_versions import PLAN, RUN_RECORD, VERSIONS
+from paceline.system.machine.hardware import Machine
 
 RUN_FOLDER, PLAN_FOLDER = "runs", "plans"
 RUN_FILE, OUTCOME_FILE = "run.json", "outcome.json"

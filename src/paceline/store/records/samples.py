@@ -15,7 +15,7 @@ from paceline.system.machine.gpus import Gpu
 FILE = "monitor.jsonl"
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessUsage(msgspec.Struct, frozen=True, kw_only=True):
     """One rank's process and all below it."""
 
     resident_bytes: int
@@ -28,12 +28,12 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     time: float  # seconds since 1970
     load: float | None  # None where the system does not tell
-    ranks: dict[int, Usage]
+    ranks: dict[int, ProcessUsage]
     gpus: list[Gpu]  # those of the run; in older records all of the machine
     cores: list[Core] = []  # busy and stolen seconds of each core of the machine since it started
     core_numbers: list[int] = []  # of these cores, where some number is missing among them
-    mhz: list[float] = []  # of each core; empty where nobody tells, or when it was not the time to ask
-    throttled: Throttling | None = None  # by quotas so far; None where nobody counts
+    mhz: list[float] = []  # of each core; empty where it is not known, or when it was not the time to ask
+    throttled: Throttling | None = None  # by quotas so far; None where it is not counted
 
     def gpu(self, index: int) -> Gpu | None:
         """A card by its number, if it was looked at."""
@@ -41,7 +41,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
         return known[0] if known else None
 
     def place(self, core: int) -> int | None:
-        """Where a core stands in the lists; None where it is unknown, as in a container that numbers them anew."""
+        """Where a core stands in the lists; None where it is unknown, as in a container that numbers them itself."""
         if self.core_numbers:
             return self.core_numbers.index(core) if core in self.core_numbers else None
         return core if core < len(self.cores) else None

@@ -9,7 +9,7 @@ from paceline.plan.shares import EQUAL
 USUAL = ("replicated", "float32", EQUAL, "")  # need not be said
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Divergence(msgspec.Struct, frozen=True):
     """The largest difference of one quantity, and the first place where it is too large."""
 
     quantity: str
@@ -42,7 +42,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     shares: str = EQUAL  # or such as 2:1
     wrapped: bool = False  # one device in what several devices need
     equal: bool
-    findings: tuple[Finding, ...]
+    findings: tuple[Divergence, ...]
     failure: str | None
 
     @property

@@ -1,4 +1,7 @@
-"""Recompute what a results table allows to recompute, and name the cells that contradict each other."""
+"""`paceline audit`: recomputes what a results table allows, and names the cells that contradict each other.
+
+Reading tables is the business of `text`, knowing what must hold that of `rules`; nothing is printed here.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from paceline.store.index_damage import blaming_the_index
 from paceline.store.records.runs import PLAN_FOLDER, RUN_FOLDER
 from paceline.store.store import Store
 from paceline.studies.audit import published, store
-from paceline.studies.audit.rows import Finding
-from paceline.studies.audit.rules.all_rules import Judgement, Unchecked, judge
+from paceline.studies.audit.printed_rows import AuditFinding
+from paceline.studies.audit.rules.all_rules import AuditJudgement, UncheckedFigures, judge
 from paceline.studies.audit.text import reading
 from paceline.system.errors import UserError
 
@@ -24,9 +27,9 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     checked: int
-    findings: tuple[Finding, ...]  # contradictions
-    notes: tuple[Finding, ...]  # what is nearly one
-    unchecked: tuple[Unchecked, ...] = ()  # figures that no rule can find wrong
+    findings: tuple[AuditFinding, ...]  # contradictions
+    notes: tuple[AuditFinding, ...]  # what is nearly one
+    unchecked: tuple[UncheckedFigures, ...] = ()  # figures that no rule can find wrong
 
     @property
     def passed(self) -> int:
@@ -38,10 +41,10 @@ def audit(what: str) -> Audit:
     return _summed_up(what, _judged(what))
 
 
-def _judged(what: str) -> Judgement:
+def _judged(what: str) -> AuditJudgement:
     if what == PUBLISHED:
         each = [judge(published.document_of(benchmark)) for benchmark in all_benchmarks().values()]
-        return Judgement(
+        return AuditJudgement(
             [v for found in each for v in found.verdicts], tuple(u for found in each for u in found.unchecked)
         )
     path = Path(what)
@@ -52,10 +55,10 @@ def _judged(what: str) -> Judgement:
     if not (path / RUN_FOLDER).is_dir() and not (path / PLAN_FOLDER).is_dir():
         raise UserError(f"{what} is no store: it has neither {RUN_FOLDER} nor {PLAN_FOLDER}.")
     with blaming_the_index(Store(path)):
-        return Judgement(store.examine(Store(path)), ())
+        return AuditJudgement(store.examine(Store(path)), ())
 
 
-def _summed_up(source: str, judgement: Judgement) -> Audit:
+def _summed_up(source: str, judgement: AuditJudgement) -> Audit:
     found = [verdict for verdict in judgement.verdicts if verdict]
     return Audit(
         source=source,

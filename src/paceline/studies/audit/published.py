@@ -6,11 +6,10 @@ import re
 from functools import cache
 from itertools import groupby
 
-from paceline.catalog.networks.cost import Cost
-from paceline.catalog.published import Benchmark, Record
-from paceline.catalog.published import Claim as PublishedClaim
+from paceline.catalog.networks.cost import NetworkCost
+from paceline.catalog.published import Benchmark, PublishedClaim, PublishedRow
 from paceline.catalog.workloads import all_workloads
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     BUSY_DEVICES,
     BUSY_PERCENT,
     DEVICES,
@@ -23,15 +22,15 @@ from paceline.studies.audit.rows import (
     SECONDS,
     SYSTEM_SECONDS,
     USER_SECONDS,
-    Claim,
-    Command,
     Document,
-    Machine,
-    Number,
-    Order,
-    Place,
-    Row,
-    Table,
+    PrintedCommand,
+    PrintedMachine,
+    PrintedNumber,
+    PrintedRow,
+    PrintedTable,
+    ProseOrder,
+    ProseRatio,
+    RankedPlace,
     batch,
     dataset_in,
     device_kind,
@@ -70,39 +69,41 @@ def document_of(benchmark: Benchmark) -> Document:
         tuple(_claims(benchmark)),
         tuple(_order(benchmark, each) for each in benchmark.claims if each.order),
         tuple(
-            Command(_where(each), each.command, each.device_count, each.framework_there)
+            PrintedCommand(_where(each), each.command, each.device_count, each.framework_there)
             for each in benchmark.records
             if each.command
         ),
     )
 
 
-def _claims(benchmark: Benchmark) -> list[Claim]:
+def _claims(benchmark: Benchmark) -> list[ProseRatio]:
     return [
-        Claim(_said(benchmark, each), QUANTITIES[each.metric], each.better, each.worse, factor, each.device_count)
+        ProseRatio(
+            _place_of(benchmark, each), QUANTITIES[each.metric], each.better, each.worse, factor, each.device_count
+        )
         for each in benchmark.claims
         if (factor := number(each.printed))
     ]
 
 
-def _order(benchmark: Benchmark, claim: PublishedClaim) -> Order:
+def _order(benchmark: Benchmark, claim: PublishedClaim) -> ProseOrder:
     rows = {each.row: _where(each) for each in benchmark.records if claim.table in ("", each.table)}
-    places = tuple(Place(name, row=rows[name]) for name in claim.order)
-    return Order(_said(benchmark, claim), (QUANTITIES[claim.metric],), places)
+    places = tuple(RankedPlace(name, row=rows[name]) for name in claim.order)
+    return ProseOrder(_place_of(benchmark, claim), (QUANTITIES[claim.metric],), places)
 
 
-def _said(benchmark: Benchmark, claim: PublishedClaim) -> str:
+def _place_of(benchmark: Benchmark, claim: PublishedClaim) -> str:
     return f'{benchmark.name}, "{claim.text}"'
 
 
-def _table(benchmark: Benchmark, title: str, records: list[Record]) -> Table:
+def _table(benchmark: Benchmark, title: str, records: list[PublishedRow]) -> PrintedTable:
     rows = tuple(_row(benchmark, each) for each in records)
     totals = any(TOTAL_MEMORY in each.metrics for each in records)
     heading = "sum of memory" if totals else ""
-    return Table(f"{benchmark.name}, {title}", rows, dataset_in(benchmark.dataset), heading)
+    return PrintedTable(f"{benchmark.name}, {title}", rows, dataset_in(benchmark.dataset), heading)
 
 
-def _row(benchmark: Benchmark, record: Record) -> Row:
+def _row(benchmark: Benchmark, record: PublishedRow) -> PrintedRow:
     figures = {name: _numbers(metric.printed) for name, metric in record.metrics.items()}
     quantities = {QUANTITIES[name]: found for name, found in figures.items() if name in QUANTITIES}
     # A run on processors has no number of GPUs, as in its table.
@@ -111,7 +112,7 @@ def _row(benchmark: Benchmark, record: Record) -> Row:
         quantities[EPOCHS] = (exact(record.epochs),)
     machine = benchmark.machines[record.machine]
     name = re.split(r"[.,(]\s|\s\(|,", machine.text)[0]
-    return Row(
+    return PrintedRow(
         _where(record),
         (record.framework, record.devices),
         quantities,
@@ -119,12 +120,12 @@ def _row(benchmark: Benchmark, record: Record) -> Row:
         batch(record.batch),
         {QUANTITIES[key]: each.printed_unit for key, each in record.metrics.items() if key in QUANTITIES},
         _setting(record),
-        Machine(name, machine.devices) if machine.devices else None,
+        PrintedMachine(name, machine.devices) if machine.devices else None,
         weights_mib(record.workload) if TOTAL_MEMORY in record.metrics else 0.0,
     )
 
 
-def _setting(record: Record) -> tuple[str, ...] | None:
+def _setting(record: PublishedRow) -> tuple[str, ...] | None:
     """What stays as devices are added, if they are of one kind."""
     kind = device_kind(record.devices)
     if kind is None or record.device_kind != "cuda":
@@ -138,12 +139,12 @@ def _setting(record: Record) -> tuple[str, ...] | None:
 @cache
 def weights_mib(workload: str) -> float:
     """What each device holds at least, on which the batch has no influence."""
-    return Cost.of(all_workloads()[workload].graph()).trainable * BYTES_OF_A_WEIGHT / 2**20
+    return NetworkCost.of(all_workloads()[workload].graph()).trainable * BYTES_OF_A_WEIGHT / 2**20
 
 
-def _where(record: Record) -> str:
+def _where(record: PublishedRow) -> str:
     return f"{record.benchmark}, {record.table}, {record.row}"
 
 
-def _numbers(printed: tuple[str, ...]) -> tuple[Number, ...]:
+def _numbers(printed: tuple[str, ...]) -> tuple[PrintedNumber, ...]:
     return tuple(found for text in printed if (found := number(text)))

@@ -16,19 +16,19 @@ from paceline.store.records.events import event_files
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import OUTCOME_FILE, RUN_FOLDER, UNREADABLE
 from paceline.store.store import Store
-from paceline.store.training_progress import Trained
-from paceline.studies.audit.rows import Finding
+from paceline.store.training_progress import TrainingSoFar
+from paceline.studies.audit.printed_rows import AuditFinding
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
 
 EXACT = 1e-9  # the same arithmetic in another order
 
 
-def examine(store: Store) -> list[Finding | None]:
+def examine(store: Store) -> list[AuditFinding | None]:
     """Every check that the rows of the newest plan allow; None for those that are right."""
     rows = table_rows(store, {})
     return [
-        None if text is None else Finding(where=_where(row), rule=name, text=text)
+        None if text is None else AuditFinding(where=_where(row), rule=name, text=text)
         for row in rows
         for name, check in CHECKS.items()
         for text in check(row, rows, store)
@@ -61,8 +61,8 @@ def _ended_well(folder: Path) -> bool:
         raise UserError(f"{path} cannot be read: {error}; repair it or move its folder out of the store.") from None
 
 
-def _trained(folder: Path) -> Trained:
-    return Trained.of(file.events for file in event_files(folder).values())
+def _trained(folder: Path) -> TrainingSoFar:
+    return TrainingSoFar.of(file.events for file in event_files(folder).values())
 
 
 def epoch(row: Row, rows: list[Row], store: Store) -> Texts:

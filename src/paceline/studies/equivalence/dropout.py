@@ -32,7 +32,7 @@ MEANINGS = {
 
 
 @dataclass(frozen=True)
-class Check:
+class DropoutCheck:
     """How far each place is off, in the order of computation, and how far it may be."""
 
     quantity: str
@@ -81,21 +81,23 @@ def cells(wanted: tuple[float, ...], classes: int) -> Graph:
     return graph
 
 
-def checks(job: Job, shown: Arrays, cell: Job, in_cell: Arrays, judge: Judge) -> Iterator[Check]:
+def checks(job: Job, shown: Arrays, cell: Job, in_cell: Arrays, judge: Judge) -> Iterator[DropoutCheck]:
     """From what a framework showed of the two jobs."""
     graph = Graph.from_json(job.graph)
     dropping = rates(graph)
     passes = [_outputs(shown, index) for index in range(_count(shown))]
-    yield Check("dropout chance", DEVIATIONS, {name: _unlikely(graph, name, passes) for name in dropping})
+    yield DropoutCheck("dropout chance", DEVIATIONS, {name: _unlikely(graph, name, passes) for name in dropping})
     mixed = job.precision == "bfloat16"
     rounding, everything = (UNIT, noise(graph)) if mixed else (1e-5, 1e-4)
-    yield Check("dropout scale", rounding, {name: _misscaled(graph, name, passes) for name in dropping})
+    yield DropoutCheck("dropout scale", rounding, {name: _misscaled(graph, name, passes) for name in dropping})
     given = {name: value for name, value in passes[0].items() if value.shape[1:] == graph.nodes[name].shape}
     truth = judge(job, given, TASK)
     outputs = {name: _off(passes[0].get(name), value) for name, value in _outputs(truth, 0).items()}
-    yield Check("dropout outputs", rounding, outputs)
-    yield Check("dropout evaluation", everything, {graph.prediction: _off(shown.get("inference"), truth["inference"])})
-    yield Check(
+    yield DropoutCheck("dropout outputs", rounding, outputs)
+    yield DropoutCheck(
+        "dropout evaluation", everything, {graph.prediction: _off(shown.get("inference"), truth["inference"])}
+    )
+    yield DropoutCheck(
         "dropout gradient", 10 * rounding if mixed else 1e-3, dict(_through(Graph.from_json(cell.graph), in_cell))
     )
 

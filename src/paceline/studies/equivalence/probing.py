@@ -47,15 +47,15 @@ def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = Non
     framework = contestant.framework
     environment = virtual_environments.ensure(framework, say)
     ranks, kills = framework.process_count(len(job.devices)), oom_kills.kills()
-    told = replace(job, framework=framework.name, mode=contestant.mode, task=task)
+    task_job = replace(job, framework=framework.name, mode=contestant.mode, task=task)
     with tempfile.TemporaryDirectory(prefix="paceline-probe-") as scratch:
         folder = Path(scratch)
         if given is not None:
-            told = replace(told, given=str(folder / "given.npz"))
-            np.savez(told.given, **given)  # type: ignore[arg-type]  # NumPy names a flag there
-        (folder / JOB_FILE).write_text(json.dumps(told.to_json()), encoding="utf-8")
+            task_job = replace(task_job, given=str(folder / "given.npz"))
+            np.savez(task_job.given, **given)  # type: ignore[arg-type]  # NumPy names a flag there
+        (folder / JOB_FILE).write_text(json.dumps(task_job.to_json()), encoding="utf-8")
         with held_port() as port:
-            starts = commands(framework, told, environment.python, folder, deploy(framework.name), port)
+            starts = commands(framework, task_job, environment.python, folder, deploy(framework.name), port)
             with Worker(starts, folder, ranks, TIMEOUT_SECONDS) as worker:
                 for _ in worker.follow():
                     pass

@@ -9,15 +9,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.store.records.verdict import Finding
-from paceline.studies.equivalence import steps
+from paceline.store.records.verdict import Divergence
+from paceline.studies.equivalence import update_rule
 from paceline.studies.equivalence.probing import Arrays
 from paceline.studies.equivalence.rounding import longest_way, noise, room, summed
 from paceline_worker.graph import Conv, Dense, Graph
 from paceline_worker.protocol import Job
 
 
-class Quantity(msgspec.Struct, frozen=True):
+class ComparedQuantity(msgspec.Struct, frozen=True):
     """Something that is compared, and how far it may be off."""
 
     name: str
@@ -36,32 +36,32 @@ class Quantity(msgspec.Struct, frozen=True):
 
 # Float32 rounds at 6e-8; this is what sums over a deep network leave of that.
 QUANTITIES = (
-    Quantity("output", "outputs", 1e-5, rounded=True),
-    Quantity("strained", "outputs on values as small as epsilon", 1e-4, rounded=True),
-    Quantity("gradient", "gradients", 1e-3, backwards=True, noise=1.0),
+    ComparedQuantity("output", "outputs", 1e-5, rounded=True),
+    ComparedQuantity("strained", "outputs on values as small as epsilon", 1e-4, rounded=True),
+    ComparedQuantity("gradient", "gradients", 1e-3, backwards=True, noise=1.0),
     # In bfloat16 a mean over 16 values or more.
-    Quantity("statistics", "what a step adds to running statistics", 2e-5, noise=0.25),
-    Quantity("update", "changes of weights in a step", 1e-3, noise=1.0),
-    *(Quantity(name, meaning, 1e-3, noise=1.0) for name, meaning in steps.QUANTITIES.items()),
-    Quantity("prediction", "predictions", 1e-5, adds_up=True, noise=1.0),
-    Quantity("losses", "losses", 1e-4, noise=0.5),  # a mean over four images or more
-    Quantity("evaluation", "predictions in evaluation", 1e-3, noise=1.0),
+    ComparedQuantity("statistics", "what a step adds to running statistics", 2e-5, noise=0.25),
+    ComparedQuantity("update", "changes of weights in a step", 1e-3, noise=1.0),
+    *(ComparedQuantity(name, meaning, 1e-3, noise=1.0) for name, meaning in update_rule.QUANTITIES.items()),
+    ComparedQuantity("prediction", "predictions", 1e-5, adds_up=True, noise=1.0),
+    ComparedQuantity("losses", "losses", 1e-4, noise=0.5),  # a mean over four images or more
+    ComparedQuantity("evaluation", "predictions in evaluation", 1e-3, noise=1.0),
 )
 
 FLOAT32_ROUNDING = 2.0**-23
 RUNNING = (".mean", ".variance")
 END_TO_END = ("prediction/", "losses", "evaluation")
-STEPPING = ("update", "statistics", *steps.QUANTITIES)  # changes of arrays
+STEPPING = ("update", "statistics", *update_rule.QUANTITIES)  # changes of arrays
 LEAST = 1e-3  # of the typical gradient of a layer or of the network: what is smaller counts as zero
 Judge = Callable[[Job, Arrays, str], Arrays]  # the reference: what it makes of these outputs, for a task of a probe
 
 
-def findings_of(arrays: Arrays, truth: Arrays, job: Job, judge: Judge) -> Iterator[Finding]:
+def findings_of(arrays: Arrays, truth: Arrays, job: Job, judge: Judge) -> Iterator[Divergence]:
     """From what a framework showed, and what the reference did of the whole network."""
     graph = Graph.from_json(job.graph)
     whole = {name: array for name, array in derived(graph, truth).items() if name.startswith(END_TO_END)}
-    expected = {**local_truth(arrays, job, judge), **steps.ruled(job, arrays), **whole}
-    yield from compare(graph, {**derived(graph, arrays), **steps.seen(job, arrays)}, expected, job.precision)
+    expected = {**local_truth(arrays, job, judge), **update_rule.ruled(job, arrays), **whole}
+    yield from compare(graph, {**derived(graph, arrays), **update_rule.seen(job, arrays)}, expected, job.precision)
 
 
 def local_truth(arrays: Arrays, job: Job, judge: Judge) -> Arrays:
@@ -98,7 +98,7 @@ def derived(graph: Graph, arrays: Arrays) -> Arrays:
     return {**arrays, **changes, **{f"prediction/{name}": value for name, value in logits.items() if value is not None}}
 
 
-def compare(graph: Graph, arrays: Arrays, truth: Arrays, precision: str = "float32") -> Iterator[Finding]:
+def compare(graph: Graph, arrays: Arrays, truth: Arrays, precision: str = "float32") -> Iterator[Divergence]:
     for quantity in QUANTITIES:
         allowed = quantity.allowed(graph, precision)
         differences = differences_of(quantity, graph, (arrays, truth), precision)
@@ -107,11 +107,11 @@ def compare(graph: Graph, arrays: Arrays, truth: Arrays, precision: str = "float
         yield finding(quantity.name, allowed, {_place(name): value for name, value in differences.items()})
 
 
-def finding(quantity: str, allowed: float, differences: Mapping[str, float]) -> Finding:
+def finding(quantity: str, allowed: float, differences: Mapping[str, float]) -> Divergence:
     """From how far each place is off, in the order of computation."""
     where = max(differences, key=lambda name: differences[name])
     wrong = next((name for name, value in differences.items() if not value <= allowed), None)
-    return Finding(
+    return Divergence(
         quantity=quantity,
         tolerance=allowed,
         largest=_finite(differences[where]),
@@ -122,7 +122,7 @@ def finding(quantity: str, allowed: float, differences: Mapping[str, float]) -> 
 
 
 def differences_of(
-    quantity: Quantity, graph: Graph, found_and_true: tuple[Arrays, Arrays], precision: str
+    quantity: ComparedQuantity, graph: Graph, found_and_true: tuple[Arrays, Arrays], precision: str
 ) -> dict[str, float]:
     """How far each array of a quantity is off, in the order in which they are computed."""
     arrays, truth = found_and_true
@@ -180,7 +180,7 @@ def _rounding(name: str, truth: Arrays) -> float:
     return 0.0 if changed is None else FLOAT32_ROUNDING * float(np.sqrt(np.mean(changed**2)))
 
 
-def _in_order(graph: Graph, quantity: Quantity, truth: Arrays) -> list[str]:
+def _in_order(graph: Graph, quantity: ComparedQuantity, truth: Arrays) -> list[str]:
     """The arrays of a quantity, in the order in which they are computed."""
     order = [*graph.nodes, *graph.parameters()]
     names = [f"{quantity.name}/{name}" for name in order if f"{quantity.name}/{name}" in truth]

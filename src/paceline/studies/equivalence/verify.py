@@ -11,12 +11,12 @@ from paceline.catalog.frameworks import Contestant
 from paceline.environments.virtual_environments import Say
 from paceline.environments.worker_code import code_hash
 from paceline.plan.shares import EQUAL
-from paceline.store.records.verdict import Finding, Verdict
+from paceline.store.records.verdict import Divergence, Verdict
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.probing import Arrays, Probe, probe, reference_probe
 from paceline.studies.equivalence.quantities import Judge, finding, findings_of
-from paceline.studies.equivalence.questions import Question
-from paceline.system.machine.machine import Machine
+from paceline.studies.equivalence.verification_cases import VerificationCase
+from paceline.system.machine.hardware import Machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Job
 
@@ -30,7 +30,7 @@ GENTLE_DROP = 0.03
 
 
 @dataclass(frozen=True)
-class Trial:
+class Verification:
     """What all frameworks are asked, and what the reference answered."""
 
     workload: str
@@ -42,17 +42,17 @@ class Trial:
     dropping: Graph | None = None  # the network, if it has dropout: the job is then about the rest of it
 
 
-def make_trial(question: Question, machine: Machine, say: Say) -> Trial:
-    job = verification_job(question, machine)
+def make_verification(case: VerificationCase, machine: Machine, say: Say) -> Verification:
+    job = verification_job(case, machine)
     job = gently(job, reference_probe(job, say).arrays)
-    return Trial(
-        workload=question.workload.name,
-        devices=question.devices.name,
+    return Verification(
+        workload=case.workload.name,
+        devices=case.devices.name,
         machine=machine.id,
         job=job,
         truth=reference_probe(job, say),
-        shares=question.shares,
-        dropping=question.workload.graph() if dropout.rates(question.workload.graph()) else None,
+        shares=case.shares,
+        dropping=case.workload.graph() if dropout.rates(case.workload.graph()) else None,
     )
 
 
@@ -63,9 +63,9 @@ def gently(job: Job, shown: Arrays) -> Job:
     return replace(job, rates=(gentle,) * (STEPS - 2) + (gentle / 2,) * 2)  # a change of the rate is seen, too
 
 
-def verification_job(question: Question, machine: Machine) -> Job:
+def verification_job(case: VerificationCase, machine: Machine) -> Job:
     """A few steps on a small batch, one core per device."""
-    workload, devices, cores = question.workload, question.devices, machine.cores
+    workload, devices, cores = case.workload, case.devices, machine.cores
     return Job(
         framework="",
         mode="",
@@ -74,11 +74,11 @@ def verification_job(question: Question, machine: Machine) -> Job:
         recipe=replace(workload.recipe, weight_decay=DECAY_FACTOR * workload.recipe.weight_decay),
         devices=devices.devices,
         cores=tuple((cores[index % len(cores)],) for index in range(devices.count)),
-        shares=question.images(),
-        update=question.update,
-        wrapped=question.wrapped,
+        shares=case.images(),
+        update=case.update,
+        wrapped=case.wrapped,
         data="fake:device",
-        precision=question.precision,
+        precision=case.precision,
         seed=1,
         steps=STEPS,
         warmup=0,
@@ -88,35 +88,35 @@ def verification_job(question: Question, machine: Machine) -> Job:
     )
 
 
-def verify(contestant: Contestant, trial: Trial, say: Say) -> Verdict:
+def verify(contestant: Contestant, verification: Verification, say: Say) -> Verdict:
     """Compare a framework with what the reference showed for the same job."""
-    seen = probe(contestant, trial.job, say)
+    seen = probe(contestant, verification.job, say)
     failure = seen.failure
-    findings: tuple[Finding, ...] = () if failure else tuple(compare_with_reference(seen, trial, say))
-    if trial.dropping is not None and not failure:
-        dropped, failure = dropout_findings(contestant, trial.job, trial.dropping, say)
+    findings: tuple[Divergence, ...] = () if failure else tuple(compare_with_reference(seen, verification, say))
+    if verification.dropping is not None and not failure:
+        dropped, failure = dropout_findings(contestant, verification.job, verification.dropping, say)
         findings = () if failure else (*findings, *dropped)
     return Verdict(
-        workload=trial.workload,
+        workload=verification.workload,
         framework=contestant.name,
-        devices=trial.devices,
+        devices=verification.devices,
         version=seen.environment.packages.get(contestant.framework.package, "?"),
         fingerprint=seen.environment.fingerprint,
         worker_code=code_hash(contestant.framework.name),
-        machine=trial.machine,
-        update=trial.job.update,
-        precision=trial.job.precision,
-        shares=trial.shares,
-        wrapped=trial.job.wrapped,
+        machine=verification.machine,
+        update=verification.job.update,
+        precision=verification.job.precision,
+        shares=verification.shares,
+        wrapped=verification.job.wrapped,
         equal=not failure and all(finding.diverges_at is None for finding in findings),
         findings=findings,
         failure=failure,
     )
 
 
-def compare_with_reference(seen: Probe, trial: Trial, say: Say) -> Iterator[Finding]:
+def compare_with_reference(seen: Probe, verification: Verification, say: Say) -> Iterator[Divergence]:
     """Layer by layer on what the framework itself gave so far, and from end to end on its own."""
-    yield from findings_of(seen.arrays, trial.truth.arrays, trial.job, by_reference(say))
+    yield from findings_of(seen.arrays, verification.truth.arrays, verification.job, by_reference(say))
 
 
 def by_reference(say: Say) -> Judge:
@@ -125,7 +125,7 @@ def by_reference(say: Say) -> Judge:
 
 def dropout_findings(
     contestant: Contestant, job: Job, dropping: Graph, say: Say
-) -> tuple[tuple[Finding, ...], str | None]:
+) -> tuple[tuple[Divergence, ...], str | None]:
     """Of a network that drops values, which is a question of its own; or why it could not be seen."""
     network, cell = dropout.network_job(job, dropping), dropout.cell_job(job, dropping)
     shown = [probe(contestant, each, say, task=dropout.TASK) for each in (network, cell)]

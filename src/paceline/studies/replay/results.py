@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.analysis.comparison.comparison import judge
-from paceline.analysis.comparison.differences import Pair, differences
+from paceline.analysis.comparison.compare import judge
+from paceline.analysis.comparison.differences import RunPair, differences
 from paceline.analysis.statistics.estimates import Estimate
 from paceline.plan.cell_names import cell_name
 from paceline.store.index.rows import read_run
@@ -40,23 +40,23 @@ Losses = dict[int, list[float | None]]  # of each rank, step by step
 
 
 @dataclass(frozen=True)
-class Quantity:
+class ReplayQuantity:
     column: str
     more_is_better: bool
 
 
 QUANTITIES = {
-    "images/s": Quantity("images_per_second", more_is_better=True),
-    "s": Quantity("training_seconds", more_is_better=False),
-    "user s": Quantity("user_seconds", more_is_better=False),
-    "sys s": Quantity("system_seconds", more_is_better=False),
-    "first step s": Quantity("first_step_seconds", more_is_better=False),
-    "MiB": Quantity("memory_mib", more_is_better=False),
-    "test accuracy": Quantity("test_accuracy", more_is_better=True),
+    "images/s": ReplayQuantity("images_per_second", more_is_better=True),
+    "s": ReplayQuantity("training_seconds", more_is_better=False),
+    "user s": ReplayQuantity("user_seconds", more_is_better=False),
+    "sys s": ReplayQuantity("system_seconds", more_is_better=False),
+    "first step s": ReplayQuantity("first_step_seconds", more_is_better=False),
+    "MiB": ReplayQuantity("memory_mib", more_is_better=False),
+    "test accuracy": ReplayQuantity("test_accuracy", more_is_better=True),
 }
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayLine(msgspec.Struct, frozen=True, kw_only=True):
     """One quantity of both."""
 
     name: str
@@ -75,21 +75,21 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     new_runs: tuple[str, ...]
     old_failures: tuple[str, ...]
     new_failures: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ReplayLine, ...]
     losses: str  # whether they are equal, or why nothing can be said
     losses_equal: bool | None
     differences: tuple[str, ...]  # versions, machine, code
 
 
-def set_side_by_side(store: Store, old_ids: Sequence[str], new_ids: Sequence[str]) -> Replay:
+def compare_runs(store: Store, old_ids: Sequence[str], new_ids: Sequence[str]) -> Replay:
     """The first of each are the same job; the others are further repeats of it."""
     old, new = _measured(store, old_ids), _measured(store, new_ids)
     folders = [store.folder / RUN_FOLDER / ids[0] for ids in (old_ids, new_ids)]
     records = [_record(folder) for folder in folders]
     before_and_after = [[setup_of(record, folder)] for record, folder in zip(records, folders, strict=True)]
-    changed = tuple(differences([Pair("", *before_and_after)]))
+    changed = tuple(differences([RunPair("", *before_and_after)]))
     before, after = map(losses, folders)
-    equal, said = compare_losses(before, after, rounding(records[0], changed))
+    equal, loss_text = compare_losses(before, after, rounding(records[0], changed))
     return Replay(
         cell=cell_name(records[0].cell),
         old_runs=tuple(old_ids),
@@ -97,7 +97,7 @@ def set_side_by_side(store: Store, old_ids: Sequence[str], new_ids: Sequence[str
         old_failures=tuple(_failures(old)),
         new_failures=tuple(_failures(new)),
         lines=tuple(_lines(records[0], old, new)),
-        losses=said,
+        losses=loss_text,
         losses_equal=equal,
         differences=changed,
     )
@@ -118,7 +118,7 @@ def _failures(rows: Sequence[sqlite3.Row]) -> Iterator[str]:
             yield f"{row['id']} failed: {cause_of(row['kind'], row['phase'], row['message'])}"
 
 
-def _lines(record: RunRecord, old: Sequence[sqlite3.Row], new: Sequence[sqlite3.Row]) -> Iterator[Line]:
+def _lines(record: RunRecord, old: Sequence[sqlite3.Row], new: Sequence[sqlite3.Row]) -> Iterator[ReplayLine]:
     """Of all that either has; of a training images/s say what seconds would."""
     for name, quantity in QUANTITIES.items():
         before, after = _values(old, quantity.column), _values(new, quantity.column)
@@ -126,7 +126,7 @@ def _lines(record: RunRecord, old: Sequence[sqlite3.Row], new: Sequence[sqlite3.
             continue
         found = judge(record.cell, before, after, quantity.more_is_better, threshold=0.0)
         single = len(before) == len(after) == 1
-        yield Line(
+        yield ReplayLine(
             name=name,
             old=tuple(before),
             new=tuple(after),
@@ -146,7 +146,7 @@ def losses(folder: Path) -> Losses:
     for rank, file in event_files(folder).items():
         blocks = [event for event in file.events if isinstance(event, Block) and event.phase == "train"]
         ranks[rank] = [loss for block in blocks for loss in block.losses]
-    return {rank: told for rank, told in ranks.items() if told}
+    return {rank: losses_of_rank for rank, losses_of_rank in ranks.items() if losses_of_rank}
 
 
 def compare_losses(old: Losses, new: Losses, may_differ: str) -> tuple[bool | None, str]:

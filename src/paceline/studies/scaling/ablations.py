@@ -1,4 +1,4 @@
-"""The twins of a cell: the same training with one thing after the other taken away, down to one device alone."""
+"""The ablations of a cell: the same training with one thing after the other taken away, down to one device alone."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from paceline.analysis.rows.scaling import kinds_of
 from paceline.catalog.frameworks import find
 from paceline.plan.cell import Cell
 from paceline.plan.pilots import on_one_device
-from paceline.plan.shares import told_shares
+from paceline.plan.shares import given_shares
 
 NO_INPUT = "fake:device"  # one batch that lies on the devices
 NO_EXCHANGE = "independent"
 
 
 @dataclass(frozen=True)
-class Twins:
-    """Where there is nothing to take away, a twin is the cell before it."""
+class Ablations:
+    """Where there is nothing to take away, an ablation is the cell before it."""
 
     whole: Cell
     without_input: Cell
@@ -40,16 +40,16 @@ class Twins:
         return list(dict.fromkeys(self.named().values()))
 
 
-def make_twins(cell: Cell, cards: Sequence[str] = ()) -> Twins:
+def make_ablations(cell: Cell, cards: Sequence[str] = ()) -> Ablations:
     """For a cell of several devices whose shares are known, as are the cards if these are GPUs."""
     without_input = replace(cell, data=NO_INPUT, input="", evaluate="never")
     can_part = NO_EXCHANGE in find(cell.framework).framework.updates
     count = cell.device_set.count
-    shares = told_shares(cell.shares, cell.batch_size, cell.device_set)
+    shares = given_shares(cell.shares, cell.batch_size, cell.device_set)
     slow = cell.slow or (1.0,) * count
     kinds = kinds_of(count, cards)
     whole_batch = cell.batch_size // (count if cell.scaling == "weak" else 1)
-    return Twins(
+    return Ablations(
         whole=cell,
         without_input=without_input,
         without_exchange=replace(without_input, update=NO_EXCHANGE, parameter_device="") if can_part else None,

@@ -1,4 +1,4 @@
-"""Why a cell does not scale: measures its twins in rounds and takes their times apart."""
+"""Why a cell does not scale: measures its ablations in rounds and takes their times apart."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from rich.console import Console
 
 from paceline.plan.cell import Cell
 from paceline.plan.devices import cards_of
-from paceline.plan.from_flags import plan_of
 from paceline.plan.planning import Plan, Run, reason_to_skip
+from paceline.plan.requested_suites import plan_of
 from paceline.plan.run_keys import run_key
-from paceline.plan.shares import EQUAL, MEASURED, told_shares
+from paceline.plan.shares import EQUAL, MEASURED, given_shares
 from paceline.plan.suite import Suite
-from paceline.run.measuring import measure
-from paceline.run.older_keys import older_run_key, older_twin_key, stored_key, with_older_results
-from paceline.run.progress import Progress
-from paceline.run.session import Tools, measured_shares
+from paceline.run.older_keys import older_ablation_key, older_run_key, stored_key, with_older_results
+from paceline.run.plan_runner import measure
+from paceline.run.progress import ProgressDisplay
+from paceline.run.session import RunTools, measured_shares
 from paceline.store.records.outcome import Outcome, cause_of
 from paceline.store.store import Store
-from paceline.studies.scaling.ablations import Twins, make_twins
-from paceline.studies.scaling.lost_time import LostTime, Times, lost_time, typical
+from paceline.studies.scaling.ablations import Ablations, make_ablations
+from paceline.studies.scaling.lost_time import LostTime, RoundTimes, lost_time, typical
 from paceline.system.errors import UserError
 from paceline.system.keys import short_key
 from paceline.system.limits import check_flag
-from paceline.system.machine.machine import Machine, this_machine
-from paceline.system.machine_lock import Measuring, alone
+from paceline.system.machine.hardware import Machine, this_machine
+from paceline.system.machine_lock import MachineLock, alone
 
 NOT_TAKEN = ("repeats", "interval_target", "budget")  # flags of `run` that say how often
 
 
-class TwinTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a twin took, round by round."""
+class AblationTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """What an ablation took, round by round."""
 
     name: str
     seconds_per_step: tuple[float, ...]
@@ -63,29 +63,29 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     oversubscribed: bool
     slow: tuple[float, ...]  # how much longer each device was made to take; empty if none was
-    time: LostTime | None  # None where a twin failed
-    twins: tuple[TwinTimes, ...] = ()
-    failures: tuple[str, ...] = ()  # which twin, and why
+    time: LostTime | None  # None where an ablation failed
+    twins: tuple[AblationTimes, ...] = ()  # by its older name, which readers of the JSON form know
+    failures: tuple[str, ...] = ()  # which ablation, and why
 
 
 def explain_cell(
     what: Sequence[str], settings: Mapping[str, Any], rounds: int, folder: Path, *, wait: bool = False
 ) -> Explanation:
-    """Measure the twins of the one cell that is named, as far as they are not measured yet."""
+    """Measure the ablations of the one cell that is named, as far as they are not measured yet."""
     _check(settings, rounds)
     plan, store = plan_of(what, settings), Store(folder)
     cell = only_cell(plan)
-    with alone(wait=wait) as measuring:
-        measuring.note_plan(folder)
-        shares = _settled_shares(cell, plan, store, measuring)
+    with alone(wait=wait) as lock:
+        lock.note_plan(folder)
+        shares = _settled_shares(cell, plan, store, lock)
         if isinstance(shares, Outcome):
             return _explanation(cell, rounds, failures=(shares.message or "its shares are not known",))
-        twins = make_twins(replace(cell, shares=shares), cards_of(cell.device_set, this_machine()))
-        _check_possible(twins)
+        ablations = make_ablations(replace(cell, shares=shares), cards_of(cell.device_set, this_machine()))
+        _check_possible(ablations)
         known = store.done(count_failed=False)
-        planned = rounds_of(twins, rounds, plan.suite, this_machine(), known)
-        _measure_rounds(planned, plan, store, measuring)
-    return _read(twins, planned, store)
+        planned = rounds_of(ablations, rounds, plan.suite, this_machine(), known)
+        _measure_rounds(planned, plan, store, lock)
+    return _read(ablations, planned, store)
 
 
 def _check(settings: Mapping[str, Any], rounds: int) -> None:
@@ -110,20 +110,20 @@ def only_cell(plan: Plan) -> Cell:
     return cell
 
 
-def _check_possible(twins: Twins) -> None:
-    for name, cell in twins.named().items():
+def _check_possible(ablations: Ablations) -> None:
+    for name, cell in ablations.named().items():
         if reason := reason_to_skip(cell):
-            raise UserError(f"{cell.framework} cannot be explained, since its twin {name!r} cannot be: {reason}.")
+            raise UserError(f"{cell.framework} cannot be explained, since its ablation {name!r} cannot be: {reason}.")
 
 
-def _settled_shares(cell: Cell, plan: Plan, store: Store, measuring: Measuring) -> str | Outcome:
-    """As told; or measured now, so that all twins get the same; or why that failed."""
+def _settled_shares(cell: Cell, plan: Plan, store: Store, lock: MachineLock) -> str | Outcome:
+    """As told; or measured now, so that all ablations get the same; or why that failed."""
     if cell.shares != MEASURED:
         return cell.shares
     plan = with_older_results(plan, store, "ok")
     pilots = tuple(run for run in plan.runs if run.cell != cell)
-    measure(changed(plan, runs=pilots), store, "ok", measuring)
-    tools = Tools(store, this_machine(), Progress(Console(stderr=True), [], store.seconds_of))
+    measure(changed(plan, runs=pilots), store, "ok", lock)
+    tools = RunTools(store, this_machine(), ProgressDisplay(Console(stderr=True), [], store.seconds_of))
     shares = measured_shares(next(run for run in plan.runs if run.cell == cell), tools)
     if isinstance(shares, Outcome):
         return shares
@@ -131,32 +131,32 @@ def _settled_shares(cell: Cell, plan: Plan, store: Store, measuring: Measuring) 
 
 
 def rounds_of(
-    twins: Twins, rounds: int, suite: Suite, machine: Machine, known: Collection[str] = ()
+    ablations: Ablations, rounds: int, suite: Suite, machine: Machine, known: Collection[str] = ()
 ) -> list[list[Run]]:
-    """Every twin once in each round, in an order of its own, so that noise hits all alike; `known` keys are stored."""
-    cells = twins.cells()
+    """Each ablation once a round, in an order of its own, so that noise hits all alike; `known` keys are stored."""
+    cells = ablations.cells()
     orders = [
         random.Random(f"{suite.seed}/{repeat}").sample(cells, len(cells))  # noqa: S311 - order, not secrets
         for repeat in range(rounds)
     ]
     return [
-        [Run(cell, repeat, _key(twins, cell, repeat, machine, known), suite.timeout) for cell in order]
+        [Run(cell, repeat, _key(ablations, cell, repeat, machine, known), suite.timeout) for cell in order]
         for repeat, order in enumerate(orders)
     ]
 
 
-def _key(twins: Twins, cell: Cell, repeat: int, machine: Machine, known: Collection[str]) -> str:
-    """Also names what is explained: the same twin of another cell was measured at another time, with other noise."""
-    both = (twins.whole, cell)
+def _key(ablations: Ablations, cell: Cell, repeat: int, machine: Machine, known: Collection[str]) -> str:
+    """Also names what is explained: the same ablation of another cell ran at another time, with other noise."""
+    both = (ablations.whole, cell)
     return stored_key(
         short_key([run_key(one, repeat, machine) for one in both]),
-        lambda: older_twin_key(*(older_run_key(one, repeat, machine) for one in both)),
+        lambda: older_ablation_key(*(older_run_key(one, repeat, machine) for one in both)),
         known,
     )
 
 
-def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, measuring: Measuring) -> None:
-    """A round that was cut off or has a failure is measured anew as a whole: its runs are compared with each other.
+def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, lock: MachineLock) -> None:
+    """A round that was cut off or has a failure is measured again as a whole: its runs are compared with each other.
 
     The plan is not saved: a plain `show` goes on showing the last `run`, and the same `explain` prints this again.
     """
@@ -164,7 +164,7 @@ def _measure_rounds(planned: list[list[Run]], plan: Plan, store: Store, measurin
     if len(left) < len(planned):
         print(f"{len(planned) - len(left)} of {len(planned)} rounds are measured already", file=sys.stderr)
     for part in (left[:1], left[1:]):
-        measure(changed(plan, runs=tuple(run for runs in part for run in runs)), store, "none", measuring)
+        measure(changed(plan, runs=tuple(run for runs in part for run in runs)), store, "none", lock)
         if not all(_is_complete(runs, store) for runs in part):
             return  # what fails in the first round would fail in the others
 
@@ -174,47 +174,47 @@ def _is_complete(runs: list[Run], store: Store) -> bool:
     return all(found is not None and found["status"] == "ok" for found in newest)
 
 
-def _read(twins: Twins, planned: list[list[Run]], store: Store) -> Explanation:
+def _read(ablations: Ablations, planned: list[list[Run]], store: Store) -> Explanation:
     """From the stored runs to the explanation, or to the reasons why there is none."""
     found = [{run.cell: store.newest(run.key) for run in runs} for runs in planned]
-    if failures := tuple(_failures(twins, found)):
-        return _explanation(twins.whole, len(planned), failures=failures)
+    if failures := tuple(_failures(ablations, found)):
+        return _explanation(ablations.whole, len(planned), failures=failures)
     seconds = [
         {cell: cell.batch_size / row["images_per_second"] for cell, row in rows.items() if row} for rows in found
     ]
-    times = [_times(twins, each) for each in seconds]
+    times = [_times(ablations, each) for each in seconds]
     return _explanation(
-        twins.whole,
+        ablations.whole,
         len(planned),
-        time=lost_time(times, twins.whole.device_set.count, twins.whole.scaling),
-        twins=tuple(
-            TwinTimes(
+        time=lost_time(times, ablations.whole.device_set.count, ablations.whole.scaling),
+        ablations=tuple(
+            AblationTimes(
                 name=name,
                 seconds_per_step=tuple(each[cell] for each in seconds),
                 runs=tuple(row["id"] for rows in found if (row := rows[cell])),
             )
-            for name, cell in twins.named().items()
+            for name, cell in ablations.named().items()
         ),
     )
 
 
-def _failures(twins: Twins, found: list[dict[Cell, sqlite3.Row | None]]) -> Iterator[str]:
-    """The first of each twin; rounds after a failed one may be missing."""
-    names = {cell: name for name, cell in reversed(twins.named().items())}  # of several names the first
-    for cell in twins.cells():
+def _failures(ablations: Ablations, found: list[dict[Cell, sqlite3.Row | None]]) -> Iterator[str]:
+    """The first of each ablation; rounds after a failed one may be missing."""
+    names = {cell: name for name, cell in reversed(ablations.named().items())}  # of several names the first
+    for cell in ablations.cells():
         rows = [row for rows in found if (row := rows[cell]) and row["status"] != "ok"]
         for row in rows[:1]:
             why = f"{cause_of(row['kind'], row['phase'], row['message'])} (paceline log {row['id']})"
-            yield f"the twin {names[cell]!r} failed in round {row['repeat'] + 1}: {why}"
+            yield f"the ablation {names[cell]!r} failed in round {row['repeat'] + 1}: {why}"
 
 
-def _times(twins: Twins, seconds: Mapping[Cell, float]) -> Times:
-    return Times(
-        whole=seconds[twins.whole],
-        without_input=seconds[twins.without_input],
-        without_exchange=seconds[twins.without_exchange] if twins.without_exchange else None,
-        alone=tuple(seconds[cell] for cell in twins.alone),
-        base=typical([seconds[base] for base in twins.bases], twins.counts),
+def _times(ablations: Ablations, seconds: Mapping[Cell, float]) -> RoundTimes:
+    return RoundTimes(
+        whole=seconds[ablations.whole],
+        without_input=seconds[ablations.without_input],
+        without_exchange=seconds[ablations.without_exchange] if ablations.without_exchange else None,
+        alone=tuple(seconds[cell] for cell in ablations.alone),
+        base=typical([seconds[base] for base in ablations.bases], ablations.counts),
     )
 
 
@@ -223,7 +223,7 @@ def _explanation(
     rounds: int,
     *,
     time: LostTime | None = None,
-    twins: tuple[TwinTimes, ...] = (),
+    ablations: tuple[AblationTimes, ...] = (),
     failures: tuple[str, ...] = (),
 ) -> Explanation:
     return Explanation(
@@ -235,13 +235,13 @@ def _explanation(
         input=cell.input,
         precision=cell.precision,
         batch_size=cell.batch_size,
-        shares=told_shares(cell.shares, cell.batch_size, cell.device_set),
+        shares=given_shares(cell.shares, cell.batch_size, cell.device_set),
         scaling=cell.scaling,
         steps=cell.steps,
         rounds=rounds,
         oversubscribed=cell.oversubscribed,
         slow=cell.slow,
         time=time,
-        twins=twins,
+        twins=ablations,
         failures=failures,
     )

@@ -1,4 +1,4 @@
-"""From the seconds per step of a cell's twins to the parts of the time that it loses; arithmetic, nothing else."""
+"""From the seconds per step of a cell's ablations to the parts of the time that it loses; arithmetic, nothing else."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import cast
 
 import msgspec
 
-from paceline.analysis.statistics.estimates import FACTORS, TERMS, Estimate, Scale, estimate
+from paceline.analysis.statistics.estimates import FACTORS, TERMS, Estimate, SymmetricScale, estimate
 
 INPUT, EXCHANGE, CONTENTION, IMBALANCE, REST = "input", "exchange", "contention", "imbalance", "the rest"
 SMALL = 0.10  # a smaller part of a step is no loss to speak of
 EXCHANGE_AND_CONTENTION = f"{EXCHANGE} and {CONTENTION}"
 
 
-class Times(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds per step of each twin in one round."""
+class RoundTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds per step of each ablation in one round."""
 
     whole: float
     without_input: float
@@ -26,7 +26,7 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
     base: float  # one device, as scaling is counted from; of unlike ones as if each were like their mean
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class LostPart(msgspec.Struct, frozen=True, kw_only=True):
     """One cause, and what it takes of each step."""
 
     name: str
@@ -40,7 +40,7 @@ class LostTime(msgspec.Struct, frozen=True, kw_only=True):
 
     step: Estimate  # seconds of the whole
     lost: Estimate  # seconds of it
-    parts: tuple[Part, ...]
+    parts: tuple[LostPart, ...]
     largest: str | None  # None where it cannot be told
     speed_up: Estimate
     efficiency: Estimate
@@ -61,7 +61,7 @@ def typical(seconds: Sequence[float], counts: Sequence[int]) -> float:
     return sum(counts) / sum(count / each for count, each in zip(counts, seconds, strict=True))
 
 
-def lost_time(rounds: Sequence[Times], devices: int, scaling: str) -> LostTime:
+def lost_time(rounds: Sequence[RoundTimes], devices: int, scaling: str) -> LostTime:
     """Each part is a difference of runs of the same round: what slows down the machine for a while cancels out."""
     ideals = [times.base / (devices if scaling == "strong" else 1) for times in rounds]
     slowest, fastest = extremes(rounds)
@@ -80,7 +80,7 @@ def lost_time(rounds: Sequence[Times], devices: int, scaling: str) -> LostTime:
     )
 
 
-def extremes(rounds: Sequence[Times]) -> tuple[int, int]:
+def extremes(rounds: Sequence[RoundTimes]) -> tuple[int, int]:
     """The slowest and the fastest device over all rounds.
 
     They are chosen once: the slowest of each round minus its fastest is never negative, so that noise alone would look
@@ -90,7 +90,7 @@ def extremes(rounds: Sequence[Times]) -> tuple[int, int]:
     return medians.index(max(medians)), medians.index(min(medians))
 
 
-def split(times: Times, ideal: float, slowest: int, fastest: int) -> dict[str, float]:
+def split(times: RoundTimes, ideal: float, slowest: int, fastest: int) -> dict[str, float]:
     """The seconds of each cause in one round; they add up to the whole minus the ideal."""
     last, first = times.alone[slowest], times.alone[fastest]
     if times.without_exchange is None:
@@ -100,19 +100,19 @@ def split(times: Times, ideal: float, slowest: int, fastest: int) -> dict[str, f
     return {INPUT: times.whole - times.without_input, **together, IMBALANCE: last - first, REST: first - ideal}
 
 
-def _part(name: str, seconds: Estimate, step: Estimate, lost: Estimate) -> Part:
+def _part(name: str, seconds: Estimate, step: Estimate, lost: Estimate) -> LostPart:
     of_loss = seconds.median / lost.median if lost.median > 0 else None
-    return Part(name=name, seconds=seconds, of_step=seconds.median / step.median, of_loss=of_loss)
+    return LostPart(name=name, seconds=seconds, of_step=seconds.median / step.median, of_loss=of_loss)
 
 
-def largest(parts: Sequence[Part]) -> str | None:
+def largest(parts: Sequence[LostPart]) -> str | None:
     """The part that is surely there and surely larger than every other, if there is one."""
     first, *others = ranked(parts)
     low, _ = bounds(first.seconds)
     return first.name if low > 0 and all(bounds(other.seconds)[1] < low for other in others) else None
 
 
-def ranked(parts: Sequence[Part]) -> list[Part]:
+def ranked(parts: Sequence[LostPart]) -> list[LostPart]:
     return sorted(parts, key=lambda part: -part.seconds.median)
 
 
@@ -121,5 +121,5 @@ def bounds(value: Estimate) -> tuple[float, float]:
     return (-math.inf, math.inf) if value.low is None or value.high is None else (value.low, value.high)
 
 
-def known(values: list[float], scale: Scale = FACTORS) -> Estimate:
+def known(values: list[float], scale: SymmetricScale = FACTORS) -> Estimate:
     return cast(Estimate, estimate(values, scale))  # there is at least one round

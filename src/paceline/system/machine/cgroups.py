@@ -41,8 +41,8 @@ def memory_groups(root: Path = ROOT) -> list[Path]:
 
 
 def throttling(groups: Sequence[Path]) -> Throttling | None:
-    """How long threads had to wait because the quota of one of these groups was used up; None where nobody counts."""
-    found = [told for group in groups if (told := _throttling(group)) is not None]
+    """How long threads had to wait because the quota of one of these groups was used up; None if not counted."""
+    found = [each for group in groups if (each := _throttling(group)) is not None]
     if not found:
         return None
     return Throttling(sum(each.seconds for each in found), sum(each.periods for each in found))

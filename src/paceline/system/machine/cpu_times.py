@@ -24,7 +24,7 @@ def core_counters(stat: Path = STAT) -> dict[int, Core]:
 
 
 def _of_linux(fields: list[str]) -> Core:
-    """psutil numbers the cores anew where one is switched off."""
+    """psutil renumbers the cores where one is switched off."""
     user, nice, system, _, _, irq, softirq, stolen = ([int(field) for field in fields] + [0] * 8)[:8]
     ticks = os.sysconf("SC_CLK_TCK")
     return (user + nice + system + irq + softirq) / ticks, stolen / ticks

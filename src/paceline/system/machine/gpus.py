@@ -10,7 +10,7 @@ import msgspec
 UNKNOWN = "a card that does not answer"  # it keeps its number, and so do the others
 # Of the driver's answers, by its own numbers. What some cards, and parts of cards, never tell is no trouble.
 NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED = 3, 4, 13, 15, 16
-NOT_TOLD, LOST = (NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND), (GPU_IS_LOST, RESET_REQUIRED)
+NOT_REPORTED, LOST = (NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND), (GPU_IS_LOST, RESET_REQUIRED)
 Number = TypeVar("Number", int, float)
 
 
@@ -48,7 +48,7 @@ def _name(index: int) -> str:
         return UNKNOWN
 
 
-class Cards:
+class WatchedGpus:
     """Some cards that are looked at again and again, and what was the matter with each first."""
 
     def __init__(self, indices: Iterable[int]) -> None:
@@ -83,7 +83,7 @@ class Cards:
         try:
             return ask(pynvml.nvmlDeviceGetHandleByIndex(index)), None
         except pynvml.NVMLError as error:
-            if error.value in NOT_TOLD:
+            if error.value in NOT_REPORTED:
                 return None, None
             if error.value in LOST:
                 self.lost.add(index)

@@ -47,7 +47,7 @@ def identity(root: Path = Path("/"), variables: Mapping[str, str] = os.environ) 
 
 
 def name_in(identity: str) -> str:
-    """What the user called the machine; empty if nobody did."""
+    """The user's name for the machine; empty without one."""
     return identity.removeprefix(NAMED) if identity.startswith(NAMED) else ""
 
 
@@ -107,8 +107,8 @@ def _make_id(file: Path) -> None:
 
 def _checked(name: str) -> str:
     if not NAME.fullmatch(name):
-        told = f"{name[:LONGEST_NAME]!a} is no name for a machine"
-        raise UserError(f"{told}; take up to {LONGEST_NAME} letters, digits and . _ + - such as node-1.")
+        problem = f"{name[:LONGEST_NAME]!a} is no name for a machine"
+        raise UserError(f"{problem}; take up to {LONGEST_NAME} letters, digits and . _ + - such as node-1.")
     return name
 
 

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import msgspec
 
-QUOTED = 80  # letters of a bad value that are told
+QUOTED = 80  # letters of a bad value that are shown
 LINE = 1500  # letters of a message, which may list names
 LONG_WORD = re.compile(r"\S{301,}")  # longer than paths are
 SEVERAL_LINES = ("log_end",)  # fields whose lines stay lines

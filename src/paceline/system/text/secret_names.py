@@ -1,4 +1,4 @@
-"""Secrets among the words of a command: who passes it on is told which names may have one beside them."""
+"""Secrets among the words of a command: a warning names those that may come with one."""
 
 from __future__ import annotations
 

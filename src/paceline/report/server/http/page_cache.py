@@ -13,7 +13,7 @@ MOST_KEPT = 8  # pages; each may have some megabytes
 
 
 @dataclass
-class Rendered:
+class PageCache:
     """Pages that take long: made one at a time, to leave cores to a measurement, and kept until something changes."""
 
     closing: bool = False  # the server ends: who still waits gets nothing

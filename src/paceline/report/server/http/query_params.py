@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from paceline.report.server import comparing, listing
+from paceline.report.server import comparison, lists
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import quoted
 
 
 def filters(request: Request) -> dict[str, str | None]:
-    return {name: request.query_params.get(name) or None for name in listing.FILTERS}
+    return {name: request.query_params.get(name) or None for name in lists.FILTERS}
 
 
 def of_runs(request: Request) -> dict[str, str | None]:
@@ -30,7 +30,7 @@ def layout(request: Request, own: str) -> str:
 
 def of_comparison(request: Request) -> dict[str, str]:
     """What the form of a comparison sends."""
-    return {name: request.query_params.get(name, "") for name in comparing.FIELDS}
+    return {name: request.query_params.get(name, "") for name in comparison.FIELDS}
 
 
 def target(request: Request) -> float | None:

@@ -41,7 +41,7 @@ class Access:
     """Whom a server answers."""
 
     names: frozenset[str]  # by which a browser may call it
-    token: str | None = None  # None where nobody but this machine can reach it
+    token: str | None = None  # None where only this machine can reach it
     addresses: bool = False  # also by any number: one that is typed cannot be bent to us as a name can
     cookie: str = "paceline"  # browsers share cookies among the ports of a host, so each port has a name of its own
 
@@ -62,7 +62,7 @@ def access_to(host: str, port: int, token: str | None) -> Access:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches what listens there."""
+    """Whether only this machine reaches what listens there."""
     try:
         found = {entry[4][0] for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
     except (OSError, ValueError) as error:  # a name that is too long, or of letters that no name has, is no text of DNS
@@ -108,7 +108,7 @@ class Guard:
 
 
 def header_policy() -> str:
-    """That of the report, with our own files beside what stands inside the page; a header can also forbid frames."""
+    """That of the report, plus our own files next to what stands inside the page; a header can also forbid frames."""
     text = policy(connect="'self'")
     for kind in ("script-src", "style-src"):
         text = text.replace(kind, f"{kind} 'self'")

@@ -9,8 +9,8 @@ from paceline.analysis.rows.row import Row
 from paceline.report.tables.small_forms import only_runs
 from paceline.system.text.formatting import NOTHING, number
 
-Place = tuple[int, int]  # line and column of a table; line 0 has the headings
-Cells = tuple[Row | None, ...]  # None where there is no such cell
+GridPlace = tuple[int, int]  # line and column of a table; line 0 has the headings
+GridCells = tuple[Row | None, ...]  # None where there is no such cell
 JOINT = "/"  # between the values of several cells in one place
 
 
@@ -26,7 +26,7 @@ class Grid:
     unbroken: int = 2  # first columns whose names are not broken to fit
     blocks: tuple[str, ...] = ()  # lines below the notes that must stay as they are, such as commands
     blocks_title: str = ""  # what they are, where they do not say it themselves
-    cells: Mapping[Place, Cells] = field(default_factory=dict)  # whose value or name stands in a place, in its order
+    cells: Mapping[GridPlace, GridCells] = field(default_factory=dict)  # whose values stand in a place, in order
 
     def transposed(self) -> Grid:
         turned = {(column, line): cells for (line, column), cells in self.cells.items()}

@@ -31,8 +31,8 @@ def _group(row: Row) -> str:
 
 
 def _table(name: str, rows: list[Row], machines: list[str]) -> Grid:
-    apart = labels(rows, lambda row: _line(row, machines, "")[:4])
-    lines = [_line(row, machines, label) for row, label in zip(rows, apart, strict=True)]
+    row_labels = labels(rows, lambda row: _line(row, machines, "")[:4])
+    lines = [_line(row, machines, label) for row, label in zip(rows, row_labels, strict=True)]
     used = [_infrastructure(row) for row in rows if row.machine]
     notes = [f"infrastructure {index}: {text}" for index, text in enumerate(machines, 1) if text in used]
     notes += [LEGEND, *scaling_kinds(rows), *sureness(rows), *_accuracy_sureness(rows), *remarks(rows)]

@@ -11,10 +11,10 @@ from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
 from paceline.plan.cell_names import grouped
 from paceline.report.tables.columns import titled
-from paceline.report.tables.commands import command_blocks
-from paceline.report.tables.layouts.grid import JOINT, Cells, Grid, speed, sureness
+from paceline.report.tables.command_tables import command_blocks
+from paceline.report.tables.layouts.grid import JOINT, Grid, GridCells, speed, sureness
 from paceline.report.tables.remarks import remarks
-from paceline.report.tables.reproducing import command_line
+from paceline.report.tables.rerun_command import command_line
 from paceline.system.text.formatting import NOTHING
 from paceline.system.text.safe_text import printable
 
@@ -29,7 +29,7 @@ def by_source(rows: Sequence[Row]) -> list[Grid]:
 
 
 def _sources(name: str, rows: list[Row]) -> Grid:
-    def joined(cells: Cells) -> str:
+    def joined(cells: GridCells) -> str:
         """One word where all have no value for the same cause."""
         values = list(map(speed, cells))
         return values[0] if len(set(values)) == 1 and not values[0][0].isdigit() else JOINT.join(values)
@@ -46,11 +46,11 @@ def _sources_of(rows: Iterable[Row]) -> list[str]:
 
 def _labelled(rows: list[Row]) -> Labelled:
     """No two rows of the same framework and data have the same label."""
-    apart = labels(rows, lambda row: (where(row), row.framework, row.data))
-    return [(f"{where(row)} {label}".strip(), row) for row, label in zip(rows, apart, strict=True)]
+    row_labels = labels(rows, lambda row: (where(row), row.framework, row.data))
+    return [(f"{where(row)} {label}".strip(), row) for row, label in zip(rows, row_labels, strict=True)]
 
 
-def _spread(title: str, labelled: Labelled, text: Callable[[Cells], str]) -> Grid:
+def _spread(title: str, labelled: Labelled, text: Callable[[GridCells], str]) -> Grid:
     """Device sets down, frameworks across; a place is given its row, or None, of each data source."""
     labels = list(dict.fromkeys(label for label, _ in labelled))
     frameworks = list(dict.fromkeys(row.framework for _, row in labelled))
@@ -72,10 +72,10 @@ def matrix(rows: Sequence[Row]) -> list[Grid]:
 
 
 def _two_matrices(name: str, rows: list[Row]) -> list[Grid]:
-    def seconds(cells: Cells) -> str:
+    def seconds(cells: GridCells) -> str:
         return next((f"{row.seconds:.3f}s" for row in cells if row and row.seconds is not None), _empty(cells))
 
-    def memory(cells: Cells) -> str:
+    def memory(cells: GridCells) -> str:
         found = [" + ".join(f"{value:.0f}" for value in row.peak_memory_mib) for row in cells if row]
         return f"{found[0]} MiB" if found and found[0] else _empty(cells)
 
@@ -87,7 +87,7 @@ def _two_matrices(name: str, rows: list[Row]) -> list[Grid]:
     return [time.transposed(), replace(held, notes=tuple(notes), blocks=tuple(blocks)).transposed()]
 
 
-def _empty(cells: Cells) -> str:
+def _empty(cells: GridCells) -> str:
     """A dash where nothing was to be measured, such as another framework's rate."""
     return MISSING if any(cells) else NOTHING
 

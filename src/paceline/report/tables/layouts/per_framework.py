@@ -41,11 +41,11 @@ def transposed(rows: Sequence[Row]) -> list[Grid]:
 
 
 def _table(name: str, rows: list[Row]) -> Grid:
-    apart = labels(rows, _heading)
-    headings = [f"{_heading(row)} {label}".strip() for row, label in zip(rows, apart, strict=True)]
+    row_labels = labels(rows, _heading)
+    headings = [f"{_heading(row)} {label}".strip() for row, label in zip(rows, row_labels, strict=True)]
     lines = [(what, *(text(row) for row in rows)) for what, text in MEASURED.items()]
-    told = [what for what in SETUP if what != EPOCHS or not only_runs(rows)]
-    setup = [f"{what}: {_setting(list(map(SETUP[what], rows)), headings)}" for what in told]
+    listed = [what for what in SETUP if what != EPOCHS or not only_runs(rows)]
+    setup = [f"{what}: {_setting(list(map(SETUP[what], rows)), headings)}" for what in listed]
     memory = "memory: peak minus idle, all devices together"
     notes = (*setup, *scaling_kinds(rows), memory, *sureness(rows), *remarks(rows))
     cells = {(0, column): (row,) for column, row in enumerate(rows, 1)}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from paceline.studies.audit.rows import DEVICES, EPOCHS, Number, Row, Table
-from paceline.studies.audit.rules.checks import Check, Checks, figures
-from paceline.studies.audit.rules.robust import spread
+from paceline.studies.audit.printed_rows import DEVICES, EPOCHS, PrintedNumber, PrintedRow, PrintedTable
+from paceline.studies.audit.rules.checks import Checks, TableCheck, figures
+from paceline.studies.audit.rules.robust_statistics import spread
 
 LEAST_PERCENTAGE = 10  # where as many values are above 1 as not: chance on ten classes
 PLAINLY_PERCENT = 3  # values above 1, before one below 1 among them is worth a note
@@ -21,10 +21,10 @@ GAP_NOTE = 0.15  # by which test may be above training, which augmentation makes
 GAP_WRONG = 0.25
 ERROR = re.compile(r"(?<![a-z])err(or)?\b", re.IGNORECASE)
 
-Named = tuple[Row, Number, float]  # with its value as a part of 1
+Named = tuple[PrintedRow, PrintedNumber, float]  # with its value as a part of 1
 
 
-def in_percent(values: Iterable[Number]) -> bool:
+def in_percent(values: Iterable[PrintedNumber]) -> bool:
     """Of accuracies without a sign: by most of them, since one may be misprinted."""
     plain = [value.value for value in values if not value.percent]
     above = [value for value in plain if value > 1]
@@ -33,8 +33,8 @@ def in_percent(values: Iterable[Number]) -> bool:
     return bool(above) and min(above) >= LEAST_PERCENTAGE
 
 
-def _named(table: Table) -> dict[str, list[Named]]:
-    names: dict[str, list[tuple[Row, Number]]] = {}
+def _named(table: PrintedTable) -> dict[str, list[Named]]:
+    names: dict[str, list[tuple[PrintedRow, PrintedNumber]]] = {}
     for row in table.rows:
         for name, figure in row.accuracies.items():
             names.setdefault(name, []).append((row, figure))
@@ -47,7 +47,7 @@ def _named(table: Table) -> dict[str, list[Named]]:
     return found
 
 
-def accuracy_range(table: Table) -> Checks:
+def accuracy_range(table: PrintedTable) -> Checks:
     """It holds a figure only if twice as much would be out of range."""
     for name, found in _named(table).items():
         above = sum(figure.value > 1 for _, figure, _ in found)
@@ -55,14 +55,16 @@ def accuracy_range(table: Table) -> Checks:
             highest = 1 if figure.percent or part == figure.value else 100
             wrong = f"printed {figure.text}, but {name.lower()} lies between 0 and {highest}"
             if not 0 <= part <= 1:
-                yield Check(row.where, wrong, figures(row, name))
+                yield TableCheck(row.where, wrong, figures(row, name))
             elif highest == 100 and not ERROR.search(name) and 0 < figure.value <= 1 and above >= PLAINLY_PERCENT:
-                yield Check(row.where, f"printed {figure.text} among percentages", figures(row, name), counts=False)
+                yield TableCheck(
+                    row.where, f"printed {figure.text} among percentages", figures(row, name), counts=False
+                )
             elif part > 1 / 2:
-                yield Check(row.where, None, figures(row, name))
+                yield TableCheck(row.where, None, figures(row, name))
 
 
-def same_setting(table: Table) -> Checks:
+def same_setting(table: PrintedTable) -> Checks:
     """Training may fail in many ways, but what lies far above all others of its setting is strange."""
     for name, found in _named(table).items():
         if ERROR.search(name):
@@ -93,7 +95,7 @@ def _above_the_others(name: str, group: list[Named]) -> Checks:
             f"middle and {highest:.3g} at most"
         )
         if noticed:
-            yield Check(row.where, text if part > near else None, noticed, counts=very)
+            yield TableCheck(row.where, text if part > near else None, noticed, counts=very)
 
 
 def _others(parts: list[float]) -> Callable[[float], tuple[float, float]]:
@@ -110,7 +112,7 @@ def _others(parts: list[float]) -> Callable[[float], tuple[float, float]]:
     return without
 
 
-def training_and_test(table: Table) -> Checks:
+def training_and_test(table: PrintedTable) -> Checks:
     """Test far above training, where the other rows have no such gap."""
     named = _named(table)
     training = next((found for name, found in named.items() if "train" in name.lower()), [])
@@ -131,10 +133,10 @@ def training_and_test(table: Table) -> Checks:
             else ()
         )
         if wrong or covers:
-            yield Check(row.where, wrong, covers, counts=gap > GAP_WRONG)
+            yield TableCheck(row.where, wrong, covers, counts=gap > GAP_WRONG)
 
 
-def error_and_top(row: Row) -> Checks:
+def error_and_top(row: PrintedRow) -> Checks:
     """Accuracy and error make 100 %; the right class is among five at least as often as first of all."""
     by_name = {
         " ".join(re.findall(r"[a-z0-9]+", name.lower())): (name, figure) for name, figure in row.accuracies.items()
@@ -146,11 +148,11 @@ def error_and_top(row: Row) -> Checks:
             whole = 100 if total > 2 else 1
             right = abs(total - whole) <= figure.step + other[1].step
             text = f"{other[1].text} of accuracy and {figure.text} of errors make {total:.6g}, not {whole}"
-            yield Check(row.where, None if right else text, figures(row, name, other[0]))
+            yield TableCheck(row.where, None if right else text, figures(row, name, other[0]))
         five = by_name.get(re.sub(r"\b(top ?)1\b", r"\g<1>5", plain)) if re.search(r"\btop ?1\b", plain) else None
         if five and not ERROR.search(plain):
             wrong = f"top-1 {figure.text} is more than top-5 {five[1].text}"
             is_wrong = figure.value > five[1].value
             covers = figures(row, name) if 2 * figure.value > five[1].value else ()
             if covers:
-                yield Check(row.where, wrong if is_wrong else None, covers)
+                yield TableCheck(row.where, wrong if is_wrong else None, covers)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     BUSY_DEVICES,
     BUSY_PERCENT,
     EFFICIENCY,
@@ -22,11 +22,20 @@ from paceline.studies.audit.rows import (
     STEP_SECONDS,
     SYSTEM_SECONDS,
     USER_SECONDS,
+    AuditFinding,
     Document,
-    Finding,
 )
-from paceline.studies.audit.rules import accuracies, columns, commands, counting, equations, memories, processors, prose
-from paceline.studies.audit.rules.checks import Check, Figure, Rule, of_rows, of_tables
+from paceline.studies.audit.rules import (
+    accuracies,
+    commands,
+    counts,
+    equations,
+    memories,
+    processor_times,
+    prose,
+    trends,
+)
+from paceline.studies.audit.rules.checks import FigureKey, Rule, TableCheck, of_rows, of_tables
 
 RULES = (
     Rule("epoch time", "time per epoch = training time / epochs", of_rows(equations.epoch_time)),
@@ -39,12 +48,12 @@ RULES = (
     Rule(
         "processor time",
         "note: user + system time for each second of real time is alike in all runs of a program",
-        processors.processor_time,
+        processor_times.processor_time,
     ),
-    Rule("batch", "128x8=1024: shares make the whole batch", of_rows(counting.batch_arithmetic)),
-    Rule("devices", "devices = shares of the batch = busy devices, (8-80%)", of_rows(counting.number_of_devices)),
-    Rule("machine", "no more devices than the machine has that is named", of_rows(counting.devices_of_machine)),
-    Rule("utilisation", "utilisation is at most 100 %", of_rows(counting.utilisation)),
+    Rule("batch", "128x8=1024: shares make the whole batch", of_rows(counts.batch_arithmetic)),
+    Rule("devices", "devices = shares of the batch = busy devices, (8-80%)", of_rows(counts.number_of_devices)),
+    Rule("machine", "no more devices than the machine has that is named", of_rows(counts.devices_of_machine)),
+    Rule("utilisation", "utilisation is at most 100 %", of_rows(counts.utilisation)),
     Rule(
         "filled memory", "memory of all devices is not devices x nearly a whole card", of_tables(memories.filled_memory)
     ),
@@ -53,9 +62,9 @@ RULES = (
     Rule("unit", "the same digits have the same unit in summary and log", of_tables(memories.units)),
     Rule("speed-up", "speed-up = speed / speed of one device", of_tables(equations.speed_up)),
     Rule("efficiency", "efficiency = speed-up / devices", of_tables(equations.efficiency)),
-    Rule("linear", "more devices of a kind are at most 1.4 times as fast as linear", of_tables(columns.linear)),
-    Rule("neighbours", "settings that scale alike do so in all rows", of_tables(columns.neighbours)),
-    Rule("smooth", "note: 1.6 times off the line between fewer and more devices", of_tables(columns.smooth)),
+    Rule("linear", "more devices of a kind are at most 1.4 times as fast as linear", of_tables(trends.linear)),
+    Rule("neighbours", "settings that scale alike do so in all rows", of_tables(trends.neighbours)),
+    Rule("smooth", "note: 1.6 times off the line between fewer and more devices", of_tables(trends.smooth)),
     Rule("accuracy", "accuracy lies between 0 and 1, or 0 and 100 %", of_tables(accuracies.accuracy_range)),
     Rule("accuracy of a setting", "none is far above all others of its setting", of_tables(accuracies.same_setting)),
     Rule(
@@ -88,7 +97,7 @@ WHY = {  # no check
 ACCURACY = "twice as much would be in range, and too few rows of its setting agree"
 
 
-class Unchecked(msgspec.Struct, frozen=True, kw_only=True):
+class UncheckedFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of a table that no rule can find wrong, even at twice their size."""
 
     where: str
@@ -98,39 +107,39 @@ class Unchecked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Judgement:
-    verdicts: list[Finding | None]  # None: a check that passed
-    unchecked: tuple[Unchecked, ...]
+class AuditJudgement:
+    verdicts: list[AuditFinding | None]  # None: a check that passed
+    unchecked: tuple[UncheckedFigures, ...]
 
 
-def examine(document: Document) -> list[Finding | None]:
+def examine(document: Document) -> list[AuditFinding | None]:
     """Every check that the figures allow."""
     return judge(document).verdicts
 
 
-def judge(document: Document) -> Judgement:
+def judge(document: Document) -> AuditJudgement:
     """Likewise, with the figures that none of them holds."""
     checks = [(rule, check) for rule in RULES for check in rule.check(document)]
     wrong = {figure for _, check in checks if check.text and check.counts for figure in check.covers}
     checks = [(rule, check) for rule, check in checks if not _is_idle_note(check, wrong)]
     covered = {figure for _, check in checks for figure in check.covers}
-    return Judgement([_verdict(rule, check) for rule, check in checks], tuple(_unchecked(document, covered)))
+    return AuditJudgement([_verdict(rule, check) for rule, check in checks], tuple(_unchecked(document, covered)))
 
 
-def _is_idle_note(check: Check, wrong: set[Figure]) -> bool:
+def _is_idle_note(check: TableCheck, wrong: set[FigureKey]) -> bool:
     """A note on what is contradicted anyway, or measured against it."""
     if not check.text or check.counts:
         return False
     return bool(wrong.intersection(check.against)) or (bool(check.covers) and wrong.issuperset(check.covers))
 
 
-def _verdict(rule: Rule, check: Check) -> Finding | None:
+def _verdict(rule: Rule, check: TableCheck) -> AuditFinding | None:
     if check.text is None:
         return None
-    return Finding(where=check.where, rule=rule.name, text=check.text, counts=check.counts)
+    return AuditFinding(where=check.where, rule=rule.name, text=check.text, counts=check.counts)
 
 
-def _unchecked(document: Document, covered: set[Figure]) -> list[Unchecked]:
+def _unchecked(document: Document, covered: set[FigureKey]) -> list[UncheckedFigures]:
     counts: Counter[tuple[str, str, str]] = Counter()
     for table in document.tables:
         for row in table.rows:
@@ -138,4 +147,4 @@ def _unchecked(document: Document, covered: set[Figure]) -> list[Unchecked]:
                 if (row.where, quantity) not in covered:
                     why = ACCURACY if quantity in row.accuracies else WHY.get(quantity, ALONE)
                     counts[table.title, quantity, why] += 1
-    return [Unchecked(where=w, quantity=q, figures=count, why=why) for (w, q, why), count in counts.items()]
+    return [UncheckedFigures(where=w, quantity=q, figures=count, why=why) for (w, q, why), count in counts.items()]

@@ -6,21 +6,21 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from paceline.studies.audit.rows import Document, Number, Row, Table
+from paceline.studies.audit.printed_rows import Document, PrintedNumber, PrintedRow, PrintedTable
 
-Figure = tuple[str, str]  # where it stands, and its quantity
+FigureKey = tuple[str, str]  # where it stands, and its quantity
 
 
 @dataclass(frozen=True)
-class Check:
+class TableCheck:
     where: str
     text: str | None = None  # None: it is right
-    covers: tuple[Figure, ...] = ()  # those that it would find wrong at twice their size
+    covers: tuple[FigureKey, ...] = ()  # those that it would find wrong at twice their size
     counts: bool = True  # False: if it fails, that is worth a note, but no contradiction
-    against: tuple[Figure, ...] = ()  # it was measured against these: where one is wrong, nothing follows
+    against: tuple[FigureKey, ...] = ()  # it was measured against these: where one is wrong, nothing follows
 
 
-Checks = Iterator[Check]
+Checks = Iterator[TableCheck]
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Rule:
     check: Callable[[Document], Checks]
 
 
-def figures(row: Row, *quantities: str) -> tuple[Figure, ...]:
+def figures(row: PrintedRow, *quantities: str) -> tuple[FigureKey, ...]:
     return tuple((row.where, quantity) for quantity in quantities)
 
 
-def of_rows(check: Callable[[Row], Checks]) -> Callable[[Document], Checks]:
+def of_rows(check: Callable[[PrintedRow], Checks]) -> Callable[[Document], Checks]:
     """A rule that looks at one row at a time."""
 
     def checked(document: Document) -> Checks:
@@ -45,7 +45,7 @@ def of_rows(check: Callable[[Row], Checks]) -> Callable[[Document], Checks]:
     return checked
 
 
-def of_tables(check: Callable[[Table], Checks]) -> Callable[[Document], Checks]:
+def of_tables(check: Callable[[PrintedTable], Checks]) -> Callable[[Document], Checks]:
     """A rule that needs the rows of a table together."""
 
     def checked(document: Document) -> Checks:
@@ -55,7 +55,7 @@ def of_tables(check: Callable[[Table], Checks]) -> Callable[[Document], Checks]:
     return checked
 
 
-def contradiction(printed: Number, right: float, within: float, how: str) -> str | None:
+def contradiction(printed: PrintedNumber, right: float, within: float, how: str) -> str | None:
     """The printed number and the right one, unless rounding explains the difference."""
     if abs(printed.value - right) <= within * (1 + 1e-9):
         return None
@@ -63,7 +63,7 @@ def contradiction(printed: Number, right: float, within: float, how: str) -> str
     return f"printed {printed.text}, but {how} = {shown} ({off(printed.value, right)})"
 
 
-def _with_decimals(right: float, printed: Number) -> str:
+def _with_decimals(right: float, printed: PrintedNumber) -> str:
     """As many as were printed, or more where less than two digits would be left: 0.92 for 92, not 1."""
     digits = 1 - math.floor(math.log10(abs(right))) if right else 0
     return f"{right:.{max(printed.decimals, digits)}f}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from paceline.studies.audit.rows import Command, Document
-from paceline.studies.audit.rules.checks import Check, Checks
+from paceline.studies.audit.printed_rows import Document, PrintedCommand
+from paceline.studies.audit.rules.checks import Checks, TableCheck
 
 PROGRAM = re.compile(r"[\w./-]{0,200}?([\w-]{1,100}\.(?:py|sh|lua|jl|exe))(?![\w.])")
 OF_A_HEADING = 2  # commands with one program, before it is taken for the program of that heading
@@ -18,10 +18,10 @@ def devices_of_commands(document: Document) -> Checks:
         if asked := _asked_devices(command):
             flag, counts = asked
             text = f"heading has {command.devices} devices, but `{flag}` asks for {counts[-1]}"
-            yield Check(command.where, None if command.devices in counts else text)
+            yield TableCheck(command.where, None if command.devices in counts else text)
 
 
-def _asked_devices(command: Command) -> tuple[str, tuple[int, ...]] | None:
+def _asked_devices(command: PrintedCommand) -> tuple[str, tuple[int, ...]] | None:
     """The flag and what it may mean; a single number behind --gpus may be a count or an index."""
     if found := re.search(
         r"(?:--num[-_]gpus|--max[-_]devices|(?<!python)(?<!python3) -m)[ =](\d{1,9})\b", command.text
@@ -48,4 +48,4 @@ def programs_of_headings(document: Document) -> Checks:
         if command.heading not in own:
             continue
         wrong = f"heading is {command.heading}, but `{program}` is the program of {others[0]}" if others else None
-        yield Check(command.where, wrong if own[command.heading] != program else None)
+        yield TableCheck(command.where, wrong if own[command.heading] != program else None)

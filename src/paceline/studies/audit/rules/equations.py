@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     DATASET_NAMES,
     DATASETS,
     DEVICES,
@@ -18,13 +18,13 @@ from paceline.studies.audit.rows import (
     SPEED_OF_ONE,
     SPEED_UP,
     STEP_SECONDS,
-    Number,
-    Row,
-    Table,
+    PrintedNumber,
+    PrintedRow,
+    PrintedTable,
     dataset_in,
 )
-from paceline.studies.audit.rules.checks import Check, Checks, contradiction, figures
-from paceline.studies.audit.rules.robust import FAR, spread
+from paceline.studies.audit.rules.checks import Checks, TableCheck, contradiction, figures
+from paceline.studies.audit.rules.robust_statistics import FAR, spread
 
 RATIO_TOLERANCE = 0.01  # beyond the printed digits, for figures that were computed from others
 FEWEST_ROWS = 5  # that show how far the rows of a table stray
@@ -32,21 +32,21 @@ UNKNOWN_STRAY = 0.10  # where they are fewer; speed and time may have been taken
 LEAST_STRAY = 0.03  # some epochs leave out an incomplete batch, and a few rows stray more than most
 SAME_COUNT = 0.02  # so near to 60,000 is 60,000
 
-Timed = tuple[Row, Number, Number]  # with images/s and seconds of an epoch
+TimedEpoch = tuple[PrintedRow, PrintedNumber, PrintedNumber]  # with images/s and seconds of an epoch
 
 
-def epoch_time(row: Row) -> Checks:
+def epoch_time(row: PrintedRow) -> Checks:
     total, epochs, printed = row.one(SECONDS), row.one(EPOCHS), row.one(EPOCH_SECONDS)
     if total and epochs and printed and epochs.value > 0:
         right = total.value / epochs.value
         within = printed.step + total.step / epochs.value + RATIO_TOLERANCE * right
         text = contradiction(printed, right, within, f"{total.text} / {epochs.text} epochs")
-        yield Check(row.where, text, figures(row, SECONDS, EPOCH_SECONDS))
+        yield TableCheck(row.where, text, figures(row, SECONDS, EPOCH_SECONDS))
 
 
-def images_per_epoch(table: Table) -> Checks:
+def images_per_epoch(table: PrintedTable) -> Checks:
     """Images/s times seconds per epoch are the images to train on."""
-    groups: dict[tuple[str, ...], list[Timed]] = {}
+    groups: dict[tuple[str, ...], list[TimedEpoch]] = {}
     for row in table.rows:
         speed, epoch = row.one(IMAGES_PER_SECOND), _epoch(row)
         if speed and speed.value > 0 and epoch:
@@ -59,7 +59,7 @@ def images_per_epoch(table: Table) -> Checks:
             yield from _same_images(rows)
 
 
-def _images_of(table: Table, dataset: str, rows: list[Timed]) -> Checks:
+def _images_of(table: PrintedTable, dataset: str, rows: list[TimedEpoch]) -> Checks:
     """Of a known data set; where all rows agree on another number, that is a note."""
     to_train, to_test = DATASETS[dataset]
     name, (count, _) = DATASET_NAMES[dataset], _count(rows)
@@ -71,22 +71,22 @@ def _images_of(table: Table, dataset: str, rows: list[Timed]) -> Checks:
             f"images/s x time per epoch = {right:,} images in {near} of {len(rows)} rows, but {name} has "
             f"{to_train:,} to train on: {to_test:,} test images were counted too"
         )
-        yield Check(table.title, text)
+        yield TableCheck(table.title, text)
     elif _agree(rows) and abs(count / to_train - 1) > UNKNOWN_STRAY / 2:
         right = count
         text = f"images/s x time per epoch = {count:,} images, but {name} has {to_train:,} to train on"
-        yield Check(table.title, text, counts=False)
+        yield TableCheck(table.title, text, counts=False)
     yield from _against(right, rows)
 
 
-def _same_images(rows: list[Timed]) -> Checks:
+def _same_images(rows: list[TimedEpoch]) -> Checks:
     """Of an unknown data set the same number in all rows, if it is so in most of them."""
     count, stray = _count(rows)
     if len(rows) >= FEWEST_ROWS and FAR * stray <= UNKNOWN_STRAY:
         yield from _against(count, rows)
 
 
-def _against(count: int, rows: list[Timed]) -> Checks:
+def _against(count: int, rows: list[TimedEpoch]) -> Checks:
     """How far speed and time may stray from each other is what most rows of the table do."""
     known = len(rows) >= FEWEST_ROWS
     stray = FAR * _count(rows)[1]
@@ -97,37 +97,37 @@ def _against(count: int, rows: list[Timed]) -> Checks:
         within = max(rounding, right * allowed) if known else rounding + right * allowed
         text = contradiction(speed, right, within, f"{count:,} images / {epoch.text} s")
         time = EPOCH_SECONDS if EPOCH_SECONDS in row.quantities else SECONDS
-        yield Check(row.where, text, figures(row, IMAGES_PER_SECOND, time))
+        yield TableCheck(row.where, text, figures(row, IMAGES_PER_SECOND, time))
 
 
-def _products(rows: list[Timed]) -> list[float]:
+def _products(rows: list[TimedEpoch]) -> list[float]:
     return [speed.value * epoch.value for _, speed, epoch in rows]
 
 
-def _count(rows: list[Timed]) -> tuple[int, float]:
+def _count(rows: list[TimedEpoch]) -> tuple[int, float]:
     """Images by most rows, and the spread of its logarithm."""
     middle, stray = spread([math.log(product) for product in _products(rows)])
     return round(math.exp(middle)), stray
 
 
-def _agree(rows: list[Timed]) -> bool:
+def _agree(rows: list[TimedEpoch]) -> bool:
     products = sorted(_products(rows))
     if len(rows) < FEWEST_ROWS:
         return len(rows) > 1 and products[-1] <= products[0] * (1 + UNKNOWN_STRAY / 2)
     return FAR * _count(rows)[1] <= UNKNOWN_STRAY
 
 
-def _epoch(row: Row) -> Number | None:
+def _epoch(row: PrintedRow) -> PrintedNumber | None:
     """Seconds of an epoch, from the whole time if it is there: that is what was measured."""
     total, epochs = row.one(SECONDS), row.one(EPOCHS)
     if total and epochs and epochs.value > 0 and total.value > 0 and row.one(EPOCH_SECONDS):
         seconds = total.value / epochs.value
-        return Number(seconds, total.step / epochs.value, f"{seconds:.4g}")
+        return PrintedNumber(seconds, total.step / epochs.value, f"{seconds:.4g}")
     found = row.one(EPOCH_SECONDS)
     return found if found and found.value > 0 else None
 
 
-def step_time(row: Row) -> Checks:
+def step_time(row: PrintedRow) -> Checks:
     """Images/s times the time of a step is the batch, of one device or of all; a step may be in s or ms."""
     speed, step, devices = row.one(IMAGES_PER_SECOND), row.one(STEP_SECONDS), row.one(DEVICES)
     if not (speed and step and row.batch and step.value > 0):
@@ -139,31 +139,31 @@ def step_time(row: Row) -> Checks:
         size, unit, right = min(rights, key=lambda each: abs(math.log(speed.value / each[2])))
         within = speed.step + right * (step.step / step.value + UNKNOWN_STRAY)
         text = contradiction(speed, right, within, f"{size} images / {step.text} {unit}")
-        yield Check(row.where, text, figures(row, IMAGES_PER_SECOND, STEP_SECONDS))
+        yield TableCheck(row.where, text, figures(row, IMAGES_PER_SECOND, STEP_SECONDS))
 
 
-def speed_of_one(row: Row) -> Checks:
+def speed_of_one(row: PrintedRow) -> Checks:
     """Images/s of a device times devices."""
     one, devices, printed = row.one(SPEED_OF_ONE), row.one(DEVICES), row.one(IMAGES_PER_SECOND)
     if one and devices and printed and devices.value > 0:
         right = one.value * devices.value
         within = printed.step + one.step * devices.value + RATIO_TOLERANCE * right
         text = contradiction(printed, right, within, f"{one.text} x {devices.text} devices")
-        yield Check(row.where, text, figures(row, SPEED_OF_ONE, IMAGES_PER_SECOND))
+        yield TableCheck(row.where, text, figures(row, SPEED_OF_ONE, IMAGES_PER_SECOND))
 
 
 TIME_UNITS = {"s": 1, "ms": 1000}
 
 
-def summary_time(row: Row) -> Checks:
+def summary_time(row: PrintedRow) -> Checks:
     """A time of the summary and the same in the log."""
     printed, logged = row.one(SECONDS), row.one(LOG_SECONDS)
     if printed and logged:
         text = contradiction(printed, logged.value, printed.step + logged.step, f"{logged.text} s in the log")
-        yield Check(row.where, text, figures(row, SECONDS, LOG_SECONDS))
+        yield TableCheck(row.where, text, figures(row, SECONDS, LOG_SECONDS))
 
 
-def speed_up(table: Table) -> Checks:
+def speed_up(table: PrintedTable) -> Checks:
     base_of = _bases(table)
     elsewhere = any(_is_a_base(row) for row in table.rows)
     for row in table.rows:
@@ -174,26 +174,26 @@ def speed_up(table: Table) -> Checks:
             quantity, ratio = found
             within = printed.step + ratio.step + RATIO_TOLERANCE * ratio.value
             text = contradiction(printed, ratio.value, within, ratio.text)
-            yield Check(row.where, text, figures(row, SPEED_UP, quantity) + figures(base, quantity))
+            yield TableCheck(row.where, text, figures(row, SPEED_UP, quantity) + figures(base, quantity))
 
 
-def _is_a_base(row: Row) -> bool:
+def _is_a_base(row: PrintedRow) -> bool:
     """Several devices that others are compared with."""
     devices, printed = row.one(DEVICES), row.one(SPEED_UP)
     return bool(devices and printed and devices.value > 1 and printed.value == 1)
 
 
-def efficiency(table: Table) -> Checks:
+def efficiency(table: PrintedTable) -> Checks:
     base_of = _bases(table)
     for row in table.rows:
         printed, devices, base = row.one(EFFICIENCY), row.one(DEVICES), base_of(row)
         found = (SPEED_UP, gain) if (gain := row.one(SPEED_UP)) else base and _ratio(row, base)
         if printed and devices and devices.value > 1 and found:
             text = _inefficient(printed, found[1], devices)
-            yield Check(row.where, text, figures(row, EFFICIENCY, found[0]))
+            yield TableCheck(row.where, text, figures(row, EFFICIENCY, found[0]))
 
 
-def _inefficient(printed: Number, gain: Number, devices: Number) -> str | None:
+def _inefficient(printed: PrintedNumber, gain: PrintedNumber, devices: PrintedNumber) -> str | None:
     """92 may be meant as 92%: of a part and a percentage, the one that is off by the smaller factor."""
     right, how = gain.value / devices.value, f"{gain.text} / {devices.text} devices"
     within = gain.step / devices.value + RATIO_TOLERANCE * right
@@ -202,14 +202,14 @@ def _inefficient(printed: Number, gain: Number, devices: Number) -> str | None:
     return contradiction(printed, 100 * right, printed.step + 100 * within, f"100 x {how}")
 
 
-def _bases(table: Table) -> Callable[[Row], Row | None]:
+def _bases(table: PrintedTable) -> Callable[[PrintedRow], PrintedRow | None]:
     """Finds the one row about the same thing on one device; of several, none is known to be meant."""
-    alone: dict[tuple[str, ...], list[Row]] = {}
+    alone: dict[tuple[str, ...], list[PrintedRow]] = {}
     for row in table.rows:
         if (devices := row.one(DEVICES)) and devices.value == 1:
             alone.setdefault(row.about, []).append(row)
 
-    def base_of(row: Row) -> Row | None:
+    def base_of(row: PrintedRow) -> PrintedRow | None:
         devices, found = row.one(DEVICES), alone.get(row.about, [])
         if len(found) > 1:
             found = [base for base in found if row.setting is not None and base.setting == row.setting]
@@ -218,7 +218,7 @@ def _bases(table: Table) -> Callable[[Row], Row | None]:
     return base_of
 
 
-def _ratio(row: Row, base: Row) -> tuple[str, Number] | None:
+def _ratio(row: PrintedRow, base: PrintedRow) -> tuple[str, PrintedNumber] | None:
     """How many times as fast a row is, by the first quantity that both have."""
     for quantity, faster_is_more in ((IMAGES_PER_SECOND, True), (EPOCH_SECONDS, False), (SECONDS, False)):
         here, there = row.one(quantity), base.one(quantity)
@@ -226,5 +226,5 @@ def _ratio(row: Row, base: Row) -> tuple[str, Number] | None:
             over, under = (here, there) if faster_is_more else (there, here)
             value = over.value / under.value
             step = value * (over.step / over.value + under.step / under.value)
-            return quantity, Number(value, step, f"{over.text} / {under.text}")
+            return quantity, PrintedNumber(value, step, f"{over.text} / {under.text}")
     return None

@@ -6,18 +6,18 @@ import statistics
 from collections.abc import Iterable
 from itertools import groupby, pairwise
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     DEVICES,
     IDLE_MEMORY,
     MEBIBYTES,
     MEMORY,
     PEAK_MEMORY,
     Document,
-    Number,
-    Row,
-    Table,
+    PrintedNumber,
+    PrintedRow,
+    PrintedTable,
 )
-from paceline.studies.audit.rules.checks import Check, Checks, contradiction, figures, off
+from paceline.studies.audit.rules.checks import Checks, TableCheck, contradiction, figures, off
 
 SAME_MEMORY = 0.001  # so alike is every card when it is filled and not used
 FEWEST_COUNTS = 3  # of devices, before memory that grows with them is called filled cards
@@ -25,10 +25,10 @@ CARDS_GIB = (2, 3, 4, 6, 8, 11, 12, 16, 24, 32, 40, 48, 80, 96)
 FILLED = 0.88  # part of a card that is taken where all of it is: TensorFlow took 10,944 MiB of a K80 with 12 GB
 TOTAL_WORDS = ("total memory", "memory total", "sum of", "all gpus", "all cards", "all devices", "(total", "(sum")
 
-Held = tuple[Row, Number, Number]  # with memory and devices
+Held = tuple[PrintedRow, PrintedNumber, PrintedNumber]  # with memory and devices
 
 
-def memory_difference(row: Row) -> Checks:
+def memory_difference(row: PrintedRow) -> Checks:
     printed, peaks, idles = (row.quantities.get(name, ()) for name in (MEMORY, PEAK_MEMORY, IDLE_MEMORY))
     if not printed or not len(printed) == len(peaks) == len(idles):
         return
@@ -37,16 +37,16 @@ def memory_difference(row: Row) -> Checks:
         right, within = peak.value - idle.value, (memory.step + peak.step + idle.step) / 2
         text = contradiction(memory, right, within, f"{peak.text} - {idle.text}")
         converted = contradiction(memory, right * factor, within * max(factor, 1), "")
-        yield Check(row.where, text if converted else None, figures(row, MEMORY, PEAK_MEMORY, IDLE_MEMORY))
+        yield TableCheck(row.where, text if converted else None, figures(row, MEMORY, PEAK_MEMORY, IDLE_MEMORY))
 
 
-def _factor(row: Row) -> float:
+def _factor(row: PrintedRow) -> float:
     """From the unit of the peak to that of the difference."""
     here, there = (row.units.get(name, "").lower() for name in (MEMORY, PEAK_MEMORY))
     return MEBIBYTES[there] / MEBIBYTES[here] if here in MEBIBYTES and there in MEBIBYTES else 1.0
 
 
-def units(table: Table) -> Checks:
+def units(table: PrintedTable) -> Checks:
     """The same digits under another unit; said once for a table."""
     differing = [row for row in table.rows if _factor(row) != 1 and row.quantities.get(IDLE_MEMORY)]
     for row in differing[:1]:
@@ -56,10 +56,10 @@ def units(table: Table) -> Checks:
         text = (
             f"printed {memory.text} {here}, but {peak.text} - {idle.text} {there} = {right * _factor(row):.0f} {here}"
         )
-        yield Check(table.title, text if same_digits and abs(_factor(row) - 1) * right > memory.step else None)
+        yield TableCheck(table.title, text if same_digits and abs(_factor(row) - 1) * right > memory.step else None)
 
 
-def filled_memory(table: Table) -> Checks:
+def filled_memory(table: PrintedTable) -> Checks:
     """Memory of all devices that is the same for each card, whatever the number of cards."""
     found = _held(table.rows)
     if not _is_filled(found):
@@ -72,12 +72,12 @@ def filled_memory(table: Table) -> Checks:
         "about the network"
     )
     if any(FILLED <= each / (1024 * size) <= 1 for size in CARDS_GIB):
-        yield Check(table.title, text)
+        yield TableCheck(table.title, text)
     for row, memory, devices in found:
         right = each * devices.value
         wrong = f"printed {memory.text}, but {devices.text} x {each:,.0f}, as in the other columns, = {right:.0f}"
         is_wrong = abs(memory.value / right - 1) > 10 * SAME_MEMORY
-        yield Check(row.where, f"{wrong} ({off(memory.value, right)})" if is_wrong else None, figures(row, MEMORY))
+        yield TableCheck(row.where, f"{wrong} ({off(memory.value, right)})" if is_wrong else None, figures(row, MEMORY))
 
 
 def _is_filled(found: list[Held]) -> bool:
@@ -90,7 +90,7 @@ def _is_filled(found: list[Held]) -> bool:
     return differing <= (len(each) > FEWEST_COUNTS)
 
 
-def _held(rows: Iterable[Row]) -> list[Held]:
+def _held(rows: Iterable[PrintedRow]) -> list[Held]:
     """By the number of devices."""
     found = [
         (row, m, d)
@@ -112,7 +112,7 @@ def sums(document: Document) -> Checks:
             yield from _sum(table, _held(rows))
 
 
-def _sum(table: Table, found: list[Held]) -> Checks:
+def _sum(table: PrintedTable, found: list[Held]) -> Checks:
     """From each number of cards to the next."""
     if _is_filled(found):
         return
@@ -122,4 +122,4 @@ def _sum(table: Table, found: list[Held]) -> Checks:
         text = f"memory is not a sum over cards: {more.text} on {many.text} after {less.text} on {few.text}{added}"
         is_wrong = few.value < many.value and more.value < less.value * (1 - SAME_MEMORY) + weights
         if is_wrong or more.value < 2 * less.value:
-            yield Check(table.title, text if is_wrong else None, figures(fewer, MEMORY))
+            yield TableCheck(table.title, text if is_wrong else None, figures(fewer, MEMORY))

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from paceline.studies.audit.rows import DEVICES, IMAGES_PER_SECOND, Claim, Document, Number, Order, Place, Row, Table
-from paceline.studies.audit.rules.checks import Check, Checks, Figure, figures
+from paceline.studies.audit.printed_rows import (
+    DEVICES,
+    IMAGES_PER_SECOND,
+    Document,
+    PrintedNumber,
+    PrintedRow,
+    PrintedTable,
+    ProseOrder,
+    ProseRatio,
+    RankedPlace,
+)
+from paceline.studies.audit.rules.checks import Checks, FigureKey, TableCheck, figures
 
 MORE_IS_BETTER = (IMAGES_PER_SECOND,)
 
@@ -22,15 +32,15 @@ def claims(document: Document) -> Checks:
         sums = " and ".join(text for _, text, _ in ratios)
         covers = ratios[0][2] if len(ratios) == 1 else ()  # of several, another may fit as well
         if not any(fits):
-            yield Check(claim.where, f"claimed {claim.factor.text} times, but {sums}", covers)
+            yield TableCheck(claim.where, f"claimed {claim.factor.text} times, but {sums}", covers)
         elif not all(fits):
             text = f"claimed {claim.factor.text} times: {sums}; rounding makes it right in {sum(fits)} of {len(fits)}"
-            yield Check(claim.where, text, counts=False)
+            yield TableCheck(claim.where, text, counts=False)
         else:
-            yield Check(claim.where, None, covers)
+            yield TableCheck(claim.where, None, covers)
 
 
-def _ratios(document: Document, claim: Claim) -> list[tuple[float, str, tuple[Figure, ...]]]:
+def _ratios(document: Document, claim: ProseRatio) -> list[tuple[float, str, tuple[FigureKey, ...]]]:
     """For each set of devices; less time or memory is better."""
     better, worse = _by_devices(document, claim, claim.better), _by_devices(document, claim, claim.worse)
     found = []
@@ -43,9 +53,11 @@ def _ratios(document: Document, claim: Claim) -> list[tuple[float, str, tuple[Fi
     return found
 
 
-def _by_devices(document: Document, claim: Claim, name: str) -> dict[str, tuple[Row, tuple[Number, ...]]]:
+def _by_devices(
+    document: Document, claim: ProseRatio, name: str
+) -> dict[str, tuple[PrintedRow, tuple[PrintedNumber, ...]]]:
     """The figures of one side; a summary comes before a log."""
-    found: dict[str, tuple[Row, tuple[Number, ...]]] = {}
+    found: dict[str, tuple[PrintedRow, tuple[PrintedNumber, ...]]] = {}
     for table in _summaries(document):
         for row in table.rows:
             figure, devices = row.quantities.get(claim.quantity, ()), row.one(DEVICES)
@@ -55,15 +67,15 @@ def _by_devices(document: Document, claim: Claim, name: str) -> dict[str, tuple[
     return found
 
 
-def _summaries(document: Document) -> list[Table]:
+def _summaries(document: Document) -> list[PrintedTable]:
     return [table for table in document.tables if not table.is_log] or list(document.tables)
 
 
-def _total(found: tuple[Number, ...]) -> float:
+def _total(found: tuple[PrintedNumber, ...]) -> float:
     return sum(figure.value for figure in found)
 
 
-def _shown(found: tuple[Number, ...]) -> str:
+def _shown(found: tuple[PrintedNumber, ...]) -> str:
     joined = " + ".join(figure.text for figure in found)
     return f"({joined})" if len(found) > 1 else joined
 
@@ -80,13 +92,13 @@ def orders(document: Document) -> Checks:
             shown = " and ".join(f"{a[2]} against {b[2]}" for a, b, right in pairs if not right)
             text = f"claimed {better.name} before {worse.name}, but {shown}"
             right = sum(each for *_, each in pairs)
-            yield Check(order.where, None if right == len(pairs) else text, covers, counts=not right)
+            yield TableCheck(order.where, None if right == len(pairs) else text, covers, counts=not right)
 
 
-Ranked = tuple[Row, str, str, float]  # row, quantity, what is printed, and a value of which less is better
+Ranked = tuple[PrintedRow, str, str, float]  # row, quantity, what is printed, and a value of which less is better
 
 
-def _at(document: Document, order: Order, place: Place) -> Iterator[Ranked]:
+def _at(document: Document, order: ProseOrder, place: RankedPlace) -> Iterator[Ranked]:
     for table in _summaries(document):
         for row in table.rows:
             for quantity in order.quantities:
@@ -96,7 +108,7 @@ def _at(document: Document, order: Order, place: Place) -> Iterator[Ranked]:
                     yield row, quantity, _shown(figure), sign * _total(figure)
 
 
-def _is_meant(row: Row, place: Place) -> bool:
+def _is_meant(row: PrintedRow, place: RankedPlace) -> bool:
     if place.row:
         return row.where == place.row
     devices, name = row.one(DEVICES), place.framework.lower()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     BATCH,
     BUSY_DEVICES,
     BUSY_PERCENT,
@@ -19,11 +19,11 @@ from paceline.studies.audit.rows import (
     MEMORY,
     SECONDS,
     SPEED_UP,
-    Batch,
-    Machine,
-    Number,
-    Row,
-    Table,
+    PrintedBatch,
+    PrintedMachine,
+    PrintedNumber,
+    PrintedRow,
+    PrintedTable,
     batch,
     dataset_in,
     device_count,
@@ -46,20 +46,20 @@ AGREES = 0.02  # part by which an epoch count from the prose may miss a row that
 MOST_COLUMNS = 20_000  # of a table, which then takes seconds
 MANY = 3  # rows, after which a column of nothing but different decimals is a result, not a setting
 
-Grid = Sequence[tuple[int, list[str]]]  # cells with their line, headings first
+TextGrid = Sequence[tuple[int, list[str]]]  # cells with their line, headings first
 
 
 @dataclass
-class Said:
+class ProseContext:
     """What the prose above a table said."""
 
     epochs: int | None = None
     dataset: str = ""
-    machine: Machine | None = None
+    machine: PrintedMachine | None = None
 
 
 @dataclass(frozen=True)
-class Plan:
+class ColumnRoles:
     """What the columns of a grid are, by their position."""
 
     headings: list[str]
@@ -70,10 +70,10 @@ class Plan:
     settings: list[int] = field(default_factory=list)  # those of them that were probably chosen
 
 
-def table_of(title: str, heading: str, grid: Grid, said: Said) -> Table:
+def table_of(title: str, heading: str, grid: TextGrid, context: ProseContext) -> PrintedTable:
     """Rows of quantities from a table that has them as columns, as rows, or as its subject."""
     if not grid:
-        return Table(title, ())
+        return PrintedTable(title, ())
     if max(len(cells) for _, cells in grid) > MOST_COLUMNS:
         raise UserError(f"{title[:80]} has a row of more than {MOST_COLUMNS:,} cells; give a part of the table.")
     first = [quantity_of(cell) for cell in grid[0][1]]
@@ -87,18 +87,20 @@ def table_of(title: str, heading: str, grid: Grid, said: Said) -> Table:
         rows = _rows(title, grid)
         memory_heading = next((cell for cell in grid[0][1] if quantity_of(cell) == MEMORY), "")
     named = " ".join(text for row in rows[:1000] for text in row.about)
-    if said.machine:
-        rows = [replace(row, machine=machine_in(" ".join(row.about)) or said.machine) for row in rows]
-    return Table(title, tuple(_with_epochs(rows, said.epochs)), dataset_in(named) or said.dataset, memory_heading)
+    if context.machine:
+        rows = [replace(row, machine=machine_in(" ".join(row.about)) or context.machine) for row in rows]
+    return PrintedTable(
+        title, tuple(_with_epochs(rows, context.epochs)), dataset_in(named) or context.dataset, memory_heading
+    )
 
 
-def _transposed(grid: Grid) -> Grid:
+def _transposed(grid: TextGrid) -> TextGrid:
     width = len(grid[0][1])
     columns = [[cells[i] if i < len(cells) else "" for _, cells in grid] for i in range(width)]
     return [(grid[0][0], column) for column in columns]
 
 
-def _matrix(title: str, quantity: str, grid: Grid) -> list[Row]:
+def _matrix(title: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
     """A row for each cell, since the table is about one quantity of two things: framework and devices, say."""
     (_, headings), *body = grid
     labels = headings[1:]
@@ -107,7 +109,7 @@ def _matrix(title: str, quantity: str, grid: Grid) -> list[Row]:
     counts = [label.count("+") + 1 if named else (not batches and device_count(label)) or 1 for label in labels]
     kinds = [device_kind(label) if named else re.sub(r"\d", "", label) for label in labels]
     return [
-        Row(
+        PrintedRow(
             f"{title}, {cells[0]}, {label} (line {line})",
             (cells[0], label),
             {quantity: found, DEVICES: (exact(count),)},
@@ -120,13 +122,13 @@ def _matrix(title: str, quantity: str, grid: Grid) -> list[Row]:
     ]
 
 
-def _by_devices(title: str, quantity: str, grid: Grid) -> list[Row]:
+def _by_devices(title: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
     """Likewise, where the number of devices is a column; 228/228/219 under a(X/Y/Z) are three figures."""
     (_, headings), *body = grid
     at = next(i for i, heading in enumerate(headings) if quantity_of(heading) == DEVICES)
     parts = {i: _parts(heading) for i, heading in enumerate(headings) if i != at and not counts_machines(heading)}
     return [
-        Row(
+        PrintedRow(
             f"{title}, {cells[at]}, {name} (line {line})",
             (name,),
             {quantity: found, DEVICES: (exact(count),)},
@@ -151,7 +153,7 @@ def _named_parts(names: list[str], cell: str) -> list[tuple[str, str]]:
     return list(zip(names, texts, strict=True)) if len(names) == len(texts) else []
 
 
-def _rows(title: str, grid: Grid) -> list[Row]:
+def _rows(title: str, grid: TextGrid) -> list[PrintedRow]:
     (_, headings), *body = grid
     plan = _plan(headings, [cells for _, cells in body])
     rows = []
@@ -163,7 +165,7 @@ def _rows(title: str, grid: Grid) -> list[Row]:
     return _with_shares(rows)
 
 
-def _plan(headings: list[str], body: list[list[str]]) -> Plan:
+def _plan(headings: list[str], body: list[list[str]]) -> ColumnRoles:
     all_of_them = {i: name for i, heading in enumerate(headings) if (name := quantity_of(heading))}
     # Of two columns of one quantity, the second is about something else; devices may be listed before they are counted.
     first = {name: i for i, name in reversed(all_of_them.items())}
@@ -179,7 +181,7 @@ def _plan(headings: list[str], body: list[list[str]]) -> Plan:
     settings = [i for i in words if not _is_result(columns[i]) and not any(map(COUNTED_DEVICES.match, columns[i]))]
     devices = next((i for i, name in quantities.items() if name == DEVICES), None)
     settings = [i for i in settings if not (counts_machines(headings[i]) and _follows(i, devices, body))]
-    return Plan(headings, quantities, accuracies, words, names, settings)
+    return ColumnRoles(headings, quantities, accuracies, words, names, settings)
 
 
 def _follows(column: int, devices: int | None, body: list[list[str]]) -> bool:
@@ -199,10 +201,10 @@ def _is_result(column: list[str]) -> bool:
     )
 
 
-def _row(plan: Plan, cells: list[str]) -> Row:
-    quantities: dict[str, tuple[Number, ...]] = {}
+def _row(plan: ColumnRoles, cells: list[str]) -> PrintedRow:
+    quantities: dict[str, tuple[PrintedNumber, ...]] = {}
     units: dict[str, str] = {}
-    sizes: list[Batch] = []
+    sizes: list[PrintedBatch] = []
     kind: str | None = ""
     for i, name in plan.quantities.items():
         text = cells[i] if i < len(cells) else ""
@@ -226,35 +228,35 @@ def _row(plan: Plan, cells: list[str]) -> Row:
     }
     held = tuple(cells[i] if i < len(cells) else "" for i in plan.settings)
     setting = None if kind is None else (*held, kind)
-    return Row("", about, quantities, accuracies, sizes[0] if sizes else None, units, setting)
+    return PrintedRow("", about, quantities, accuracies, sizes[0] if sizes else None, units, setting)
 
 
-def _busy(found: re.Match[str]) -> dict[str, tuple[Number, ...]]:
-    percent: dict[str, tuple[Number, ...]] = {BUSY_PERCENT: (exact(int(found[2])),)}
+def _busy(found: re.Match[str]) -> dict[str, tuple[PrintedNumber, ...]]:
+    percent: dict[str, tuple[PrintedNumber, ...]] = {BUSY_PERCENT: (exact(int(found[2])),)}
     return {BUSY_DEVICES: (exact(int(found[1])),), **percent} if found[1] else percent
 
 
-def _with_shares(rows: list[Row]) -> list[Row]:
+def _with_shares(rows: list[PrintedRow]) -> list[PrintedRow]:
     """The batch as part of the setting: in all or for each device, whichever stays the same more often."""
-    options: list[Callable[[Row], str]] = [_whole_batch, _batch_of_one]
+    options: list[Callable[[PrintedRow], str]] = [_whole_batch, _batch_of_one]
     best = min(options, key=lambda option: len({(row.setting, option(row)) for row in rows}))
     return [row if row.setting is None else replace(row, setting=(*row.setting, best(row))) for row in rows]
 
 
-def _whole_batch(row: Row) -> str:
+def _whole_batch(row: PrintedRow) -> str:
     if not row.batch:
         return ""
     return f"{row.batch.shares[0]} each" if row.batch.shares else f"{row.batch.total}"
 
 
-def _batch_of_one(row: Row) -> str:
+def _batch_of_one(row: PrintedRow) -> str:
     devices = row.one(DEVICES)
     if not row.batch or row.batch.shares or not devices or not devices.value:
         return _whole_batch(row)
     return f"{(row.batch.total or 0) / devices.value:g} each"
 
 
-def _figures(name: str, text: str) -> tuple[Number, ...]:
+def _figures(name: str, text: str) -> tuple[PrintedNumber, ...]:
     if name == DEVICES:
         count = device_count(text)
         return () if count is None else (exact(count),)
@@ -265,7 +267,7 @@ def _figures(name: str, text: str) -> tuple[Number, ...]:
     return numbers(text) if name == MEMORY else tuple(filter(None, [number(text)]))
 
 
-def _with_epochs(rows: list[Row], epochs: int | None) -> list[Row]:
+def _with_epochs(rows: list[PrintedRow], epochs: int | None) -> list[PrintedRow]:
     """The number of epochs from the prose, if it fits any row: it may have been about something else."""
     if not epochs or any(EPOCHS in row.quantities for row in rows):
         return rows

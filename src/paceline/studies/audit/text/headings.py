@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     BATCH,
     DEVICES,
     EFFICIENCY,

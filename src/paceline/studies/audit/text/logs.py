@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from paceline.studies.audit.rows import (
+from paceline.studies.audit.printed_rows import (
     DEVICES,
     IDLE_MEMORY,
     LOG_SECONDS,
@@ -15,10 +15,10 @@ from paceline.studies.audit.rows import (
     SECONDS,
     SYSTEM_SECONDS,
     USER_SECONDS,
-    Command,
-    Number,
-    Row,
-    Table,
+    PrintedCommand,
+    PrintedNumber,
+    PrintedRow,
+    PrintedTable,
     device_kind,
     duration,
     exact,
@@ -31,7 +31,7 @@ DIFFERENCE = re.compile(r"\(\s{0,9}(\d[\d.,]{0,15})\s{0,9}[-−]\s{0,9}(\d[\d.,]
 
 
 @dataclass(frozen=True)
-class Block:
+class LogBlock:
     above: str  # the heading over its heading: a framework
     heading: str  # of devices
     lines: tuple[str, ...]
@@ -46,23 +46,27 @@ class Block:
         return self.heading.count("+") + 1
 
 
-def of_devices(blocks: Sequence[Block]) -> list[Block]:
+def of_devices(blocks: Sequence[LogBlock]) -> list[LogBlock]:
     """Only under headings that name devices: joined by +, or found elsewhere among the joined ones."""
     names = {name.strip() for block in blocks if "+" in block.heading for name in block.heading.split("+")}
     return [block for block in blocks if "+" in block.heading or block.heading in names]
 
 
-def commands_of(blocks: Iterable[Block]) -> list[Command]:
-    return [Command(block.where, block.lines[0].strip(), block.devices, block.above) for block in blocks if block.lines]
+def commands_of(blocks: Iterable[LogBlock]) -> list[PrintedCommand]:
+    return [
+        PrintedCommand(block.where, block.lines[0].strip(), block.devices, block.above)
+        for block in blocks
+        if block.lines
+    ]
 
 
-def log_table(blocks: Iterable[Block]) -> Table:
+def log_table(blocks: Iterable[LogBlock]) -> PrintedTable:
     rows = [row for block in blocks if len((row := _row(block)).quantities) > 1]
-    return Table("log", tuple(rows), is_log=True)
+    return PrintedTable("log", tuple(rows), is_log=True)
 
 
-def _row(block: Block) -> Row:
-    quantities: dict[str, tuple[Number, ...]] = {DEVICES: (exact(block.devices),)}
+def _row(block: LogBlock) -> PrintedRow:
+    quantities: dict[str, tuple[PrintedNumber, ...]] = {DEVICES: (exact(block.devices),)}
     units: dict[str, str] = {}
     for line in block.lines:
         word, _, rest = line.strip().partition("\t" if "\t" in line.strip() else " ")
@@ -76,19 +80,21 @@ def _row(block: Block) -> Row:
             units = dict.fromkeys((PEAK_MEMORY, IDLE_MEMORY), memory_unit(line))
     kind = device_kind(block.heading)
     setting = None if kind is None else (block.above, kind)
-    return Row(f"{block.above}, {block.where}", (block.above, block.heading), quantities, units=units, setting=setting)
+    return PrintedRow(
+        f"{block.above}, {block.where}", (block.above, block.heading), quantities, units=units, setting=setting
+    )
 
 
-def with_logs(tables: Sequence[Table], log: Table) -> list[Table]:
+def with_logs(tables: Sequence[PrintedTable], log: PrintedTable) -> list[PrintedTable]:
     """What the log has of the rows of a summary, if just one of its blocks can be meant."""
-    by_framework: dict[tuple[str, float], list[Row]] = {}
+    by_framework: dict[tuple[str, float], list[PrintedRow]] = {}
     for row in log.rows:
         devices = row.one(DEVICES)
         by_framework.setdefault((row.about[0].lower(), devices.value if devices else 0), []).append(row)
     return [replace(table, rows=tuple(_joined(row, by_framework) for row in table.rows)) for table in tables]
 
 
-def _joined(row: Row, by_framework: dict[tuple[str, float], list[Row]]) -> Row:
+def _joined(row: PrintedRow, by_framework: dict[tuple[str, float], list[PrintedRow]]) -> PrintedRow:
     devices = row.one(DEVICES)
     if len(row.about) != 2 or not devices or not (SECONDS in row.quantities or MEMORY in row.quantities):
         return row

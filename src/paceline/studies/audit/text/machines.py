@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from paceline.studies.audit.rows import Machine
+from paceline.studies.audit.printed_rows import PrintedMachine
 
 # From the makers' pages: AWS EC2 accelerated instances, Azure N series, Google Cloud A2 and A3, NVIDIA DGX.
 GPUS = {
@@ -44,11 +44,13 @@ COUNTED = re.compile(
 )  # 32x V100
 
 
-def machine_in(text: str) -> Machine | None:
+def machine_in(text: str) -> PrintedMachine | None:
     """The largest machine that a text names; a number of cards with it counts as well."""
     bare = LINK.sub(" ", text)
     found = [*NAMED.findall(bare), *(f"{name}large" for name in SHORT.findall(bare))]
-    known = [Machine(name, GPUS[name.lower()], bool(ALONE.search(bare))) for name in found if name.lower() in GPUS]
+    known = [
+        PrintedMachine(name, GPUS[name.lower()], bool(ALONE.search(bare))) for name in found if name.lower() in GPUS
+    ]
     largest = max(known, key=lambda each: each.devices, default=None)
     most = max(map(int, COUNTED.findall(bare)), default=0)
     return replace(largest, devices=max(most, largest.devices)) if largest else None

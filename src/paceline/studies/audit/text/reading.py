@@ -8,15 +8,15 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paceline.studies.audit.rows import Claim, Document, Order, Table, dataset_in
+from paceline.studies.audit.printed_rows import Document, PrintedTable, ProseOrder, ProseRatio, dataset_in
 from paceline.studies.audit.text import logs
-from paceline.studies.audit.text.grids import Said, table_of
+from paceline.studies.audit.text.grids import ProseContext, table_of
 from paceline.studies.audit.text.machines import machine_in, speaks_of_several
 from paceline.studies.audit.text.sentences import claim_in, order_in
 from paceline.system.errors import UserError
 
 BAR_RULE = re.compile(r"[|:\- \t]+")  # between the headings of a table and its rows
-EPOCHS_SAID = re.compile(r"\bepochs?\W{0,6}(\d{1,9})\b(?!\.\d)|(?<![.\d])(\d{1,9})\s{1,9}epochs?\b", re.IGNORECASE)
+EPOCHS_IN_PROSE = re.compile(r"\bepochs?\W{0,6}(\d{1,9})\b(?!\.\d)|(?<![.\d])(\d{1,9})\s{1,9}epochs?\b", re.IGNORECASE)
 LONGEST_CAPTION = 80
 LARGEST = 50_000_000  # bytes
 
@@ -45,22 +45,22 @@ def read_csv(name: str, text: str) -> Document:
         grid = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
     except csv.Error as error:
         raise UserError(f"{name} is not CSV: line {reader.line_num}: {error}.") from None
-    return Document(name, (table_of(name, name, grid, Said()),))
+    return Document(name, (table_of(name, name, grid, ProseContext()),))
 
 
 @dataclass
-class Reader:
+class MarkdownReader:
     """A Markdown text, line by line."""
 
     headings: dict[int, str] = field(default_factory=dict)
     caption: str = ""
-    said: Said = field(default_factory=Said)
+    context: ProseContext = field(default_factory=ProseContext)
     several: bool = False  # machines, anywhere in the text
     machine_level: int = 0  # of the heading under which the machine was named
-    tables: list[Table] = field(default_factory=list)
-    claims: list[Claim] = field(default_factory=list)
-    orders: list[Order] = field(default_factory=list)
-    blocks: list[logs.Block] = field(default_factory=list)
+    tables: list[PrintedTable] = field(default_factory=list)
+    claims: list[ProseRatio] = field(default_factory=list)
+    orders: list[ProseOrder] = field(default_factory=list)
+    blocks: list[logs.LogBlock] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -76,15 +76,15 @@ class Reader:
         self.headings[level] = text.strip(" :#")
         self.caption = ""
         if level < self.machine_level:  # a section that is over
-            self.said.machine = None
+            self.context.machine = None
 
     def prose(self, line: str, line_number: int) -> None:
         plain = line.strip()
         if len(plain) <= LONGEST_CAPTION and (title := re.fullmatch(r"\*\*([^*]+)\*\*:?|([^*:|#]+):", plain)):
             self.caption = (title[1] or title[2]).partition(":")[0]
-        if found := EPOCHS_SAID.search(line):
-            self.said.epochs = int(found[1] or found[2])
-        self.said.dataset = dataset_in(line) or self.said.dataset
+        if found := EPOCHS_IN_PROSE.search(line):
+            self.context.epochs = int(found[1] or found[2])
+        self.context.dataset = dataset_in(line) or self.context.dataset
         self._machine(line)
         where = f'"{line.strip(" *-")}" (line {line_number})'
         if order := order_in(line, where):
@@ -94,19 +94,19 @@ class Reader:
 
     def _machine(self, line: str) -> None:
         if named := machine_in(line):
-            larger = self.said.machine and self.said.machine.devices > named.devices
-            self.said.machine = self.said.machine if larger else named
+            larger = self.context.machine and self.context.machine.devices > named.devices
+            self.context.machine = self.context.machine if larger else named
             self.machine_level = max(self.headings, default=0)
 
-    def said_of_a_table(self) -> Said:
-        machine = None if self.several else self.said.machine
-        return Said(self.said.epochs, self.said.dataset, machine)
+    def context_of_table(self) -> ProseContext:
+        machine = None if self.several else self.context.machine
+        return ProseContext(self.context.epochs, self.context.dataset, machine)
 
 
 def read_markdown(name: str, text: str) -> Document:
     """All tables, with what the prose above them says; claims in the prose; logs under headings of devices."""
     lines = text.splitlines()
-    reader = Reader(several=any(map(speaks_of_several, lines)))
+    reader = MarkdownReader(several=any(map(speaks_of_several, lines)))
     position = 0
     while position < len(lines):
         line = lines[position]
@@ -132,24 +132,24 @@ def _is_rule(line: str) -> bool:
     return all(cell.strip().strip(":") and set(cell.strip().strip(":")) == {"-"} for cell in cells)
 
 
-def _block(reader: Reader, lines: list[str], start: int) -> int:
+def _block(reader: MarkdownReader, lines: list[str], start: int) -> int:
     """A fenced block: its first line may be the command that its heading stands for."""
     end = next((i for i in range(start + 1, len(lines)) if lines[i].lstrip().startswith("```")), len(lines))
     if end > start + 1:
         above = [text for _, text in sorted(reader.headings.items())][:-1]
         reader.blocks.append(
-            logs.Block(above[-1] if above else "", reader.last_heading, tuple(lines[start + 1 : end]), start + 2)
+            logs.LogBlock(above[-1] if above else "", reader.last_heading, tuple(lines[start + 1 : end]), start + 2)
         )
     return end + 1
 
 
-def _grid(reader: Reader, lines: list[str], start: int) -> int:
+def _grid(reader: MarkdownReader, lines: list[str], start: int) -> int:
     """A table from its headings to the first line without bars."""
     end = start + 2
     while end < len(lines) and "|" in lines[end]:
         end += 1
     rows = [(i + 1, _cells(lines[i])) for i in range(start, end) if not _is_rule(lines[i])]
-    reader.tables.append(table_of(reader.title, reader.last_heading, rows, reader.said_of_a_table()))
+    reader.tables.append(table_of(reader.title, reader.last_heading, rows, reader.context_of_table()))
     return end
 
 

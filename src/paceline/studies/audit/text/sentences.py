@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from paceline.studies.audit.rows import EPOCH_SECONDS, IMAGES_PER_SECOND, MEMORY, SECONDS, Claim, Order, Place, number
+from paceline.studies.audit.printed_rows import (
+    EPOCH_SECONDS,
+    IMAGES_PER_SECOND,
+    MEMORY,
+    SECONDS,
+    ProseOrder,
+    ProseRatio,
+    RankedPlace,
+    number,
+)
 
 NAME = r"(?<!\w)(?P<{}>\w{{1,40}})"
 BETTER, WORSE = NAME.format("better"), NAME.format("worse")
@@ -35,18 +44,18 @@ SPEEDS = (IMAGES_PER_SECOND, EPOCH_SECONDS, SECONDS)
 MANY = 10**9
 
 
-def claim_in(line: str, where: str) -> Claim | None:
+def claim_in(line: str, where: str) -> ProseRatio | None:
     """A ratio; one that names a single device speaks of nothing else."""
     for quantity, form in CLAIMS:
         claimed = form.search(line)
         factor = number(claimed["factor"]) if claimed else None
         if claimed and factor:
             devices = 1 if SINGLE.search(line) else None
-            return Claim(where, quantity, claimed["better"], claimed["worse"], factor, devices)
+            return ProseRatio(where, quantity, claimed["better"], claimed["worse"], factor, devices)
     return None
 
 
-def order_in(line: str, where: str) -> Order | None:
+def order_in(line: str, where: str) -> ProseOrder | None:
     """2GPU > 3GPU > 1GPU, where the line speaks of speed; or several devices against a single one."""
     owner = OWNER.search(line)
     framework = owner[1] if owner else ""
@@ -54,8 +63,8 @@ def order_in(line: str, where: str) -> Order | None:
     if chain and SPEED.search(line):
         counts = [int(count) for count in re.findall(r"\d+", chain[0])]
         if all(a != b for a, b in pairwise(counts)):
-            return Order(where, SPEEDS, tuple(Place(f"{n} GPU", framework, n, n) for n in counts))
+            return ProseOrder(where, SPEEDS, tuple(RankedPlace(f"{n} GPU", framework, n, n) for n in counts))
     if found := MULTI.search(line):
-        single, several = Place("a single one", framework, 1, 1), Place("several", framework, 2, MANY)
-        return Order(where, SPEEDS, (several, single) if found["how"].lower() == "faster" else (single, several))
+        single, several = RankedPlace("a single one", framework, 1, 1), RankedPlace("several", framework, 2, MANY)
+        return ProseOrder(where, SPEEDS, (several, single) if found["how"].lower() == "faster" else (single, several))
     return None

@@ -1,0 +1,211 @@
+"""Lists of plans and of runs, straight from the index: only as much statistics as a cell's status needs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from paceline.analysis.rows.statuses import IntervalTarget, RunCounts, counted, status_of
+from paceline.analysis.statistics.estimates import estimate
+from paceline.plan.cell import Cell
+from paceline.report.server.live import moment_of
+from paceline.report.server.stored_cell_names import names_in
+from paceline.store.records.outcome import cause_of
+from paceline.store.store import Store
+from paceline.system.text.formatting import duration, number
+from paceline.system.text.safe_text import printable, shortened
+
+PAGE = 50  # lines
+CAUSE_LETTERS = 120  # in a list of cells; the page of a run has all of it
+FILTERS = ("workload", "framework", "devices", "data")  # settings of a cell that a form offers
+
+PLANS = "SELECT id, suite, command, quick, interval_target FROM plan ORDER BY id DESC LIMIT :limit OFFSET :offset"
+CHOSEN = " AND ".join(f"(:{name} IS NULL OR json_extract(run.cell, '$.{name}') = :{name})" for name in FILTERS)
+RUNS = f"""
+SELECT run.id, run.cell, run.repeat, run.status, run.started, run.seconds, run.kind, run.phase, run.message,
+       run.framework_version, run.machine_description AS machine, training.images_per_second
+FROM (SELECT * FROM run WHERE {CHOSEN} AND (:status IS NULL OR run.status = :status)
+      ORDER BY id DESC LIMIT :limit OFFSET :offset) AS run
+LEFT JOIN training ON training.run_id = run.id
+ORDER BY run.id DESC
+"""  # noqa: S608 - made of our own names
+COUNT = f"SELECT COUNT(*) AS runs FROM run WHERE {CHOSEN} AND (:status IS NULL OR run.status = :status)"  # noqa: S608
+
+
+# Of each cell of these plans how many runs it wants, and what became of those that are done.
+CELLS = """
+WITH chosen AS (SELECT value AS id FROM json_each(:plans)),
+result AS (SELECT * FROM plan_result WHERE plan_id IN (SELECT id FROM chosen))
+SELECT plan_cell.plan_id, plan_cell.cell, plan_cell.reason, plan.interval_target,
+       COUNT(result.key) AS wanted, COUNT(run.id) AS done, COALESCE(SUM(run.status = 'failed'), 0) AS failed,
+       MIN(CASE WHEN run.status = 'failed' THEN run.id END) AS failed_run,  -- SQLite takes its cause from the same row
+       run.kind, run.phase, run.message,
+       json_group_array(json((SELECT json_array(images_per_second, seconds) FROM training
+                              WHERE training.run_id = run.id))) FILTER (WHERE run.status = 'ok') AS trained
+FROM plan_cell JOIN plan ON plan.id = plan_cell.plan_id
+LEFT JOIN result ON result.plan_id = plan_cell.plan_id AND result.position = plan_cell.position
+LEFT JOIN run ON run.id = result.run_id
+WHERE plan_cell.plan_id IN (SELECT id FROM chosen)
+GROUP BY plan_cell.plan_id, plan_cell.position ORDER BY plan_cell.plan_id, plan_cell.position
+"""
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """Which part of a long list is shown."""
+
+    number: int  # from 1 up
+    total: int  # lines
+
+    @property
+    def last(self) -> int:
+        return max(1, -(-self.total // PAGE))
+
+    @property
+    def offset(self) -> int:
+        return (self.number - 1) * PAGE
+
+
+@dataclass(frozen=True)
+class PlanLine:
+    id: str
+    when: str
+    suite: str
+    command: str
+    quick: bool
+    counts: Mapping[str, int]  # cells by what became of them; only those that there are
+    done: int  # runs
+    wanted: int
+
+
+@dataclass(frozen=True)
+class RunLine:
+    id: str
+    when: str
+    name: str
+    repeat: int
+    status: str
+    said: str  # why it failed, or what it took
+    images_per_second: str
+    version: str
+    machine: str
+
+
+@dataclass(frozen=True)
+class CellLine:
+    """A cell of a plan that is being measured, with the plain median so far: intervals come with the report."""
+
+    name: str
+    status: str
+    reason: str  # why it was not run
+    cause: str  # of the first run that failed
+    failed_run: str | None  # its id
+    done: int
+    wanted: int
+    images_per_second: str
+
+
+def cells(store: Store, plan_id: str) -> list[CellLine]:
+    """How far each cell of a plan is, in the order of its table."""
+    rows = store.query(CELLS, plans=json.dumps([plan_id]))
+    names = names_in(row["cell"] for row in rows)
+    return [_cell_line(row, names[row["cell"]]) for row in rows]
+
+
+def _cell_line(row: sqlite3.Row, name: str) -> CellLine:
+    cell, speeds = msgspec.json.decode(row["cell"], type=Cell), _of_runs(row, "images/s")
+    cause = cause_of(row["kind"], row["phase"], row["message"])
+    return CellLine(
+        name=name,
+        status=_status(row, cell),
+        reason=printable(row["reason"] or ""),
+        cause=printable(shortened(cause, CAUSE_LETTERS)) if row["failed_run"] else "",
+        failed_run=row["failed_run"],
+        done=row["done"],
+        wanted=row["wanted"],
+        images_per_second=number(statistics.median(speeds) if speeds else None),
+    )
+
+
+def _status(row: sqlite3.Row, cell: Cell) -> str:
+    """As the report of the plan will have it."""
+    runs, limit = RunCounts(row["wanted"], row["done"], row["failed"]), IntervalTarget(row["interval_target"])
+    judged = estimate(_of_runs(row, "seconds" if cell.command else "images/s"), confidence=limit.confidence)
+    return status_of(runs, judged, limit, skipped=bool(row["reason"]))
+
+
+def _of_runs(row: sqlite3.Row, quantity: str) -> list[float]:
+    """Of those that ended well and have it."""
+    place = ("images/s", "seconds").index(quantity)
+    return [trained[place] for trained in json.loads(row["trained"]) if trained and trained[place] is not None]
+
+
+def plans(store: Store, page: int) -> tuple[ListPage, list[PlanLine]]:
+    shown = _page(page, store.query("SELECT COUNT(*) FROM plan"))
+    found = store.query(PLANS, limit=PAGE, offset=shown.offset)
+    cells: dict[str, list[sqlite3.Row]] = {plan["id"]: [] for plan in found}
+    for row in store.query(CELLS, plans=json.dumps(list(cells))):
+        cells[row["plan_id"]].append(row)
+    return shown, [_plan_line(plan, cells[plan["id"]]) for plan in found]
+
+
+def _page(wanted: int, counted: Sequence[sqlite3.Row]) -> ListPage:
+    total = int(counted[0][0]) if counted else 0
+    return ListPage(min(max(1, wanted), ListPage(1, total).last), total)
+
+
+def _plan_line(plan: sqlite3.Row, cells: Sequence[sqlite3.Row]) -> PlanLine:
+    statuses = (_status(row, msgspec.json.decode(row["cell"], type=Cell)) for row in cells)
+    return PlanLine(
+        id=plan["id"],
+        when=moment(moment_of(plan["id"])),
+        suite=printable(plan["suite"]) or "no suite",
+        command=printable(plan["command"]),
+        quick=bool(plan["quick"]),
+        counts=counted(statuses),
+        done=sum(row["done"] for row in cells),
+        wanted=sum(row["wanted"] for row in cells),
+    )
+
+
+def runs(store: Store, chosen: Mapping[str, str | None], page: int) -> tuple[ListPage, list[RunLine]]:
+    """The newest first, of those that the filters and the status choose."""
+    wanted = {name: chosen.get(name) for name in (*FILTERS, "status")}
+    shown = _page(page, store.query(COUNT, **wanted))
+    rows = store.query(RUNS, **wanted, limit=PAGE, offset=shown.offset)
+    names = names_in(row["cell"] for row in rows)
+    return shown, [_run_line(row, names[row["cell"]]) for row in rows]
+
+
+def _run_line(row: sqlite3.Row, name: str) -> RunLine:
+    failed = row["status"] == "failed"
+    said = cause_of(row["kind"], row["phase"], row["message"]) if failed else duration(row["seconds"])
+    return RunLine(
+        id=row["id"],
+        when=moment(row["started"]),
+        name=name,
+        repeat=row["repeat"],
+        status=row["status"],
+        said=printable(said),
+        images_per_second=number(row["images_per_second"]),
+        version=printable(row["framework_version"]),
+        machine=printable(row["machine"] or ""),
+    )
+
+
+def choices(store: Store, plan_id: str | None = None) -> dict[str, list[str]]:
+    """What each filter can be set to, in one plan or in all."""
+    rows = store.query("SELECT DISTINCT cell FROM plan_cell WHERE plan_id = :plan OR :plan IS NULL", plan=plan_id)
+    cells = [msgspec.json.decode(row["cell"], type=Cell) for row in rows]
+    return {name: sorted({getattr(cell, name) for cell in cells}) for name in FILTERS}
+
+
+def moment(seconds: float) -> str:
+    """In UTC, as ids have it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S") if seconds else "?"
