@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,21 @@ class CommandLine:
         paths = sorted(self.store.glob("runs/*/events-*.jsonl"))
         lines = [line for path in paths for line in path.read_text().splitlines()]
         return [json.loads(line) for line in lines]
+
+    def of_kind(self, run_id: str, kind: str) -> list[list[dict[str, Any]]]:
+        """The events of this kind of each rank of a run."""
+        paths = sorted((self.store / "runs" / run_id).glob("events-*.jsonl"))
+        ranks = [[json.loads(line) for line in path.read_text().splitlines()] for path in paths]
+        return [[event for event in rank if event["event"] == kind] for rank in ranks]
+
+    def trained(self, run_id: str) -> list[list[dict[str, Any]]]:
+        """Each rank's blocks of measured training."""
+        return [[block for block in rank if block["phase"] == "train"] for rank in self.of_kind(run_id, "block")]
+
+    def fastest_step(self, run_ids: Iterable[str]) -> float:
+        """Seconds of a step in the best block of all runs, where the slowest rank counts: what noise added least to."""
+        blocks = [block for run_id in run_ids for block in zip(*self.trained(run_id), strict=True)]
+        return min(max(rank["seconds"] for rank in ranks) / ranks[0]["steps"] for ranks in blocks)
 
     def processes(self) -> list[psutil.Process]:
         """Live processes of any run in this store."""

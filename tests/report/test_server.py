@@ -7,9 +7,8 @@ import json
 import os
 import signal
 import socket
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
 
@@ -30,10 +29,10 @@ from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.machine_lock import alone
 from paceline_worker.protocol import LEASE_FILE
-from tests.factories.command_line import CommandLine
+from tests.factories.command_line import CommandLine, wait_until
 from tests.factories.events import entered
 from tests.factories.runs import FAILED, begin_run, cell, record, save_plan, save_run, trained
-from tests.factories.server import serving
+from tests.factories.server import Answer, serving
 from tests.factories.site import ESCAPED, RUNS, Site, served_site
 
 
@@ -351,21 +350,24 @@ def test_page_is_kept_whatever_else_stands_in_its_address(site: Site) -> None:
     assert kept == [first] * 3
 
 
+def made(pages: Sequence[Future[Answer]]) -> int:
+    """How many have come so far, whole."""
+    return sum(page.done() and not page.exception() and page.result().status == 200 for page in pages)
+
+
 def test_ctrl_c_ends_it_at_once_while_pages_wait_to_be_made(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     cells = [cell(batch_size=size, workload=f"net{size}") for size in range(1, 41)]
     save_plan(store, {one: [f"{one.batch_size}"] for one in cells})
     for place, one in enumerate(cells):
         save_run(store, record(f"20260101-0000{place:02}-000000-aaaaaa", f"{one.batch_size}", one), [trained(1000, 2)])
-    with serving(store.folder) as served, ThreadPoolExecutor() as pool:
-        pages = [pool.submit(served.ask, f"/results?target=0.{number}") for number in range(1, 6)]
-        time.sleep(1.5)
-        began = time.monotonic()
+    with serving(store.folder) as served, ThreadPoolExecutor(20) as pool:
+        pages = [pool.submit(served.ask, f"/results?target=0.{number}") for number in range(11, 31)]
+        wait_until(lambda: made(pages))
         served.process.send_signal(signal.SIGINT)
-        assert served.process.wait(timeout=30) == 0
-        took = time.monotonic() - began
-        assert any(page.exception() or page.result().status == 503 for page in pages)  # it was early enough
-    assert took < 3
+        before = made(pages)
+        assert served.process.wait(timeout=60) == 0
+    assert made(pages) <= before + 2  # one that was being made, and one that was on its way
 
 
 def test_ctrl_c_ends_it_at_once_also_with_an_open_stream(site: Site, tmp_path: Path) -> None:
@@ -373,11 +375,9 @@ def test_ctrl_c_ends_it_at_once_also_with_an_open_stream(site: Site, tmp_path: P
     save_plan(store, {cell(): ["never run"]})
     plan = store.query("SELECT id FROM plan")[0]["id"]
     with serving(store.folder) as served, served.events(f"/plans/{plan}/events") as events:
-        assert next(events)[1]["wanted"] == 1
-        began = time.monotonic()
+        assert next(events)[1]["wanted"] == 1  # of a plan that nobody runs: the stream has no end by itself
         served.process.send_signal(signal.SIGINT)
-        assert served.process.wait(timeout=10) == 0
-        assert time.monotonic() - began < 3
-        assert list(events) == []
+        assert served.process.wait(timeout=60) == 0
+        assert list(events) == []  # it was closed, not cut off: that would raise, and complain on the terminal
         assert served.process.stderr is not None
         assert served.process.stderr.read() == ""
