@@ -196,6 +196,7 @@ def test_hand_written_loop_imports_nothing_of_ours_but_other_scripts() -> None:
     assert not [name for name in ours if not name.startswith("benchmarks.handwritten.")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cifar10")
 def test_every_round_measures_all_pipelines_and_all_runs(tmp_path: Path) -> None:
     runs = planned_runs(options(steps=6, framework="fake", real_framework="fake"))
@@ -208,6 +209,7 @@ def test_every_round_measures_all_pipelines_and_all_runs(tmp_path: Path) -> None
     assert all(each.speed.images_per_second > 0 for each in trained)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cifar10")
 def test_turns_of_real_and_fake_images_make_one_ratio() -> None:
     """The fake framework takes as long for both, but a busy machine may not have its real images ready."""

@@ -46,6 +46,7 @@ def test_everything_is_the_same_in_an_empty_store(source: Store, bundle: Path, t
     assert not list(empty.folder.glob("importing-*"))
 
 
+@pytest.mark.slow
 def test_commands_move_real_runs(paceline: CommandLine, tmp_path: Path) -> None:
     flags = ("--framework", "fake,fake+fail", "--precision", "float32,bfloat16", "--steps", "20", "--warmup", "2")
     assert paceline("run", "cifar10-conv", *flags, "--repeats", "2").returncode == 2

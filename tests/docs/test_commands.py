@@ -158,6 +158,7 @@ def folder(line: str, prepared: Path, shared: Path, tmp_path: Path) -> Path:
     return shared if line.split()[1] in MEASURING else shutil.copytree(prepared, tmp_path / "here", symlinks=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line not in EXCEPTIONS])
 def test_command_works(
     line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -19,6 +19,7 @@ SHORT = ("--steps", "20", "--warmup", "2")
 QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -98,6 +99,7 @@ def older_runs(paceline: CommandLine) -> list[str]:
     return [json.loads(path.read_bytes())["older_runs"] for path in sorted(paceline.store.glob("plans/*.json"))]
 
 
+@pytest.mark.slow
 def test_same_command_goes_on_instead_of_repeating(paceline: CommandLine) -> None:
     command = ("run", "cifar10-conv", *QUICK)
     assert paceline(*command).returncode == 0
@@ -111,6 +113,7 @@ def test_same_command_goes_on_instead_of_repeating(paceline: CommandLine) -> Non
     assert older_runs(paceline) == ["all", "all", "all", "none"]
 
 
+@pytest.mark.slow
 def test_failed_runs_are_repeated_when_asked(paceline: CommandLine) -> None:
     command = ("run", "cifar10-conv", *SHORT, "--framework", "fake+fail,fake", "--repeats", "1")
     assert paceline(*command).returncode == 2
@@ -121,6 +124,7 @@ def test_failed_runs_are_repeated_when_asked(paceline: CommandLine) -> None:
     assert older_runs(paceline) == ["all", "all", "ok"]
 
 
+@pytest.mark.slow
 def test_plan_shows_cells_skips_and_time(paceline: CommandLine) -> None:
     command = ("cifar10-conv", *SHORT, "--framework", "fake", "--precision", "float32,bfloat16")
     assert paceline("run", *command, "--repeats", "2").returncode == 0
@@ -130,6 +134,7 @@ def test_plan_shows_cells_skips_and_time(paceline: CommandLine) -> None:
     assert shown[2].startswith("2 cells, 2 runs to do, about ")
 
 
+@pytest.mark.slow
 def test_suite_file_with_flags_on_top(paceline: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
@@ -143,6 +148,7 @@ def test_suite_file_with_flags_on_top(paceline: CommandLine, tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.slow
 def test_index_is_made_anew_from_the_folders(paceline: CommandLine) -> None:
     paceline("run", "cifar10-conv", *QUICK)
     before = paceline.rows()
@@ -161,6 +167,7 @@ def seconds_of(paceline: CommandLine, run_id: str) -> float:
     return sum(max(block["seconds"] for block in blocks) for blocks in zip(*ranks, strict=True))
 
 
+@pytest.mark.slow
 def test_speeds_are_those_of_the_time_that_the_fake_framework_is_known_to_take(paceline: CommandLine) -> None:
     """It sleeps 0.1 ms for each image of a device. No clock may show less; a busy machine adds to it."""
     flags = ("--devices", "1xcpu,2xcpu", "--steps", "40", "--warmup", "2", "--repeats", "2")
@@ -223,6 +230,7 @@ def test_help_is_fast() -> None:
     assert min(seconds() for _ in range(5)) < 0.3
 
 
+@pytest.mark.slow
 def test_every_command_explains_itself(paceline: CommandLine) -> None:
     commands = (
         "plan",
@@ -250,6 +258,7 @@ def test_every_command_explains_itself(paceline: CommandLine) -> None:
         assert max(map(len, shown.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_noisy_cells_get_more_rounds_until_the_budget_ends(paceline: CommandLine) -> None:
     """No machine is so quiet that three runs differ by less than a millionth."""
     flags = ("--framework", "fake", "--steps", "20", "--warmup", "1", "--repeats", "3")
@@ -261,6 +270,7 @@ def test_noisy_cells_get_more_rounds_until_the_budget_ends(paceline: CommandLine
     assert older_runs(paceline)[:2] == ["none", "all"]  # a further round goes on with those before it
 
 
+@pytest.mark.slow
 def test_again_holds_for_further_rounds(paceline: CommandLine) -> None:
     """Else runs of long ago would stand beside those of now."""
     flags = ("--framework", "fake", "--steps", "20", "--warmup", "1", "--repeats")
@@ -272,6 +282,7 @@ def test_again_holds_for_further_rounds(paceline: CommandLine) -> None:
     assert 2 < row["repeats"] == len(paceline.outcomes()) - older
 
 
+@pytest.mark.slow
 def test_cell_that_is_known_well_enough_gets_no_more_rounds(paceline: CommandLine) -> None:
     flags = ("--framework", "fake", "--steps", "20", "--warmup", "1", "--repeats", "3")
     ended = paceline("run", "cifar10-conv", *flags, "--interval-target", "0.99")

@@ -220,6 +220,7 @@ def shares_by_pilots(paceline: CommandLine) -> list[int]:
     return [round(128 * first / (first + second)), round(128 * second / (first + second))]
 
 
+@pytest.mark.slow
 def test_measured_shares_beat_equal_ones_on_unlike_devices(paceline: CommandLine) -> None:
     flags = ("--devices", "2xcpu", "--shares", "equal,measured", "--slow", "1:2.0")
     ended = paceline("run", "cifar10-conv", "--framework", "fake", *flags, *SHORT)
@@ -234,6 +235,7 @@ def test_measured_shares_beat_equal_ones_on_unlike_devices(paceline: CommandLine
     assert "simulated: devices were slowed down on purpose (device 1 by 2×)" in " ".join(ended.stdout.split())
 
 
+@pytest.mark.slow
 def test_device_that_fails_alone_fails_the_cell_with_that_cause(paceline: CommandLine) -> None:
     ended = paceline("run", "cifar10-conv", "--framework", "fake+fail", "--devices", "2xcpu", "--shares", "measured")
     assert ended.returncode == 2, ended.stderr
@@ -241,6 +243,7 @@ def test_device_that_fails_alone_fails_the_cell_with_that_cause(paceline: Comman
     assert "its shares are not known: device 0 failed alone: RuntimeError: the fake framework" in row["reason"]
 
 
+@pytest.mark.slow
 def test_one_device_is_measured_plain_and_wrapped(paceline: CommandLine) -> None:
     paceline("run", "cifar10-conv", "--framework", "fake", "--devices", "1xcpu,2xcpu", "--single", "both", *SHORT)
     plain, wrapped, two = paceline.rows()
@@ -264,6 +267,7 @@ def test_real_training_on_a_slowed_device_gains_by_measured_shares(paceline: Com
     assert paceline.fastest_step(measured["runs"]) < paceline.fastest_step(equal["runs"])  # half of it by theory
 
 
+@pytest.mark.slow
 def test_slowed_rank_does_not_outlive_a_killed_orchestrator(paceline: CommandLine) -> None:
     """Nor does its brake, which might have stopped it for ever."""
     long = ("--steps", "2000", "--warmup", "2", "--repeats", "1", "--batch-size", "512")
@@ -295,6 +299,7 @@ def is_stopped(pid: int) -> bool:
     return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 
+@pytest.mark.slow
 def test_brake_stops_a_process_for_its_part_of_the_time() -> None:
     """Whatever else the machine does: a stopped process has no processor, and a busy machine does not stop any."""
     assert stopped_part(1.0) == 0

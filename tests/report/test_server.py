@@ -65,6 +65,7 @@ def test_run_shows_events_versions_and_log(site: Site) -> None:
         assert words in text, words
 
 
+@pytest.mark.slow
 def test_secrets_among_the_variables_are_left_out(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     save_plan(store, {cell(): ["one"]})
@@ -89,6 +90,7 @@ def test_runs_are_filtered(site: Site) -> None:
     assert RUNS["good"] in site.served.ask("/runs?framework=fake&devices=1xcpu").text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "listed"), [("", True), ("framework=fake", True), ("framework=other", False), ("status=ok", False)]
 )
@@ -114,6 +116,7 @@ def test_download_is_what_is_shown(site: Site, form: str, name: str) -> None:
     assert answer.headers["content-disposition"] == f'attachment; filename="paceline.{form}"'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "name"), [("csv", "csv"), ("json", "json"), ("md", "markdown")])
 def test_download_of_a_plan_with_a_layout_is_what_show_prints(paceline: CommandLine, form: str, name: str) -> None:
     store, suite = Store(paceline.store), Suite(name="made", workload=("cifar10-conv",), layout="matrix")
@@ -254,6 +257,7 @@ def test_taken_port_is_one_line_with_the_cure(paceline: CommandLine) -> None:
     )
 
 
+@pytest.mark.slow
 def test_empty_store_is_served_and_stays_away(tmp_path: Path) -> None:
     with serving(tmp_path / "none") as served:
         assert "Nothing was measured yet" in served.ask("/").text
@@ -263,6 +267,7 @@ def test_empty_store_is_served_and_stays_away(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 def test_while_something_is_measured_no_page_takes_a_core_unasked(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     save_plan(store, {cell(): ["one"]}, suite="done")
@@ -286,6 +291,7 @@ def busy(text: str) -> bool:
     return "takes a core from the measurement" in text and "of no plan of this store" in text
 
 
+@pytest.mark.slow
 def test_runs_of_no_plan_are_measurements_too(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     save_plan(store, {cell(): ["one"]})
@@ -298,6 +304,7 @@ def test_runs_of_no_plan_are_measurements_too(tmp_path: Path) -> None:
         assert served.ask(unescape(short.text.rpartition('<a href="')[2].partition('"')[0])).status == 200
 
 
+@pytest.mark.slow
 def test_between_two_runs_of_no_plan_something_is_measured_as_long_as_their_process_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,6 +362,7 @@ def made(pages: Sequence[Future[Answer]]) -> int:
     return sum(page.done() and not page.exception() and page.result().status == 200 for page in pages)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_at_once_while_pages_wait_to_be_made(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     cells = [cell(batch_size=size, workload=f"net{size}") for size in range(1, 41)]

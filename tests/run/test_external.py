@@ -272,6 +272,7 @@ def test_same_command_again_is_measured_anew_under_the_same_name() -> None:
 # What is measured
 
 
+@pytest.mark.slow
 def test_several_commands_stand_in_one_table_that_show_prints_again(timing: Timing) -> None:
     speak = "import sys, time; time.sleep(0.3); print('at', sys.argv[1]); print('at', 7); print('right 0.25')"
     flags = ("--repeats", "2", "--metric", "images/s=at ([0-9]+)", "--metric", "accuracy=right (.*)")
@@ -292,6 +293,7 @@ def test_several_commands_stand_in_one_table_that_show_prints_again(timing: Timi
         assert "sys.argv[1]" in FORMATS[form](table_rows(Store(timing.store), {}))
 
 
+@pytest.mark.slow
 def test_command_stands_beside_built_in_frameworks(timing: Timing) -> None:
     timing("true")
     store = Store(timing.store)
@@ -328,6 +330,7 @@ def told_and_counted(timing: Timing) -> tuple[float, float]:
     return float((timing.folder / "used").read_text().split()[0]), counted
 
 
+@pytest.mark.slow
 def test_time_of_the_whole_tree_is_counted(timing: Timing) -> None:
     tree = f"import os, subprocess, sys; [subprocess.run([sys.executable, '-c', {BURN!r}]) for _ in range(2)]\n{TELL}"
     timing(*python(tree))
@@ -354,6 +357,7 @@ while orphan.read_text().rpartition(")")[2].split()[0] != "Z":
 """
 
 
+@pytest.mark.slow
 def test_time_of_an_orphan_that_has_ended_is_counted(timing: Timing) -> None:
     ended = timing(PYTHON, "-c", WITH_ORPHAN, BURN + TELL)
     assert ended.returncode == 0, ended.stdout
@@ -372,6 +376,7 @@ def test_waiter_knows_the_mark() -> None:
     assert waiter.MARK == RUN_VARIABLE  # it imports nothing of Paceline, to be small
 
 
+@pytest.mark.slow
 def test_processes_for_which_nobody_waits_are_sampled_and_it_is_said(timing: Timing) -> None:
     burn = f"{BURN}{TELL}\ntime.sleep(300)"
     leave = (
@@ -417,6 +422,7 @@ def sample_of_gpus(*mebibytes: int) -> Sample:
     return Sample(time=0.0, load=0.0, ranks={}, gpus=gpus)
 
 
+@pytest.mark.slow
 def test_two_stores_are_compared_by_seconds_and_by_what_was_printed(timing: Timing, tmp_path: Path) -> None:
     command = python("import sys; print('at 5')")
     for store in ("a", "b"):
@@ -435,6 +441,7 @@ def test_kernel_is_believed_unless_samples_saw_clearly_more() -> None:
     assert (more.user_seconds, more.system_seconds, more.times_sampled) == (2.5, 1.0, True)
 
 
+@pytest.mark.slow
 def test_memory_of_processes_side_by_side_adds_up(timing: Timing) -> None:
     hold = "import time; held = bytearray(b'x') * (80 << 20); time.sleep(3)"
     timing("sh", "-c", '"$0" -c "$1" & "$0" -c "$1"; wait', PYTHON, hold)
@@ -456,11 +463,13 @@ def test_warm_up_runs_are_forgotten(timing: Timing) -> None:
     assert "[warm-up 1/1] sh:" in ended.stderr
 
 
+@pytest.mark.slow
 def test_echo_shows_the_output(timing: Timing) -> None:
     assert "hello\n" not in timing("echo", "hello").stderr
     assert "hello\n" in timing("echo", "hello", flags=("--repeats", "1", "--echo")).stderr
 
 
+@pytest.mark.slow
 def test_much_output_and_rubbish_do_no_harm(timing: Timing) -> None:
     shout = (
         "import random, sys; rubbish = random.Random(1).randbytes(1 << 20)\n"
@@ -488,6 +497,7 @@ def test_metric_that_never_matched_is_missing_and_said(timing: Timing) -> None:
 # What goes wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "cause"),
     [
@@ -538,6 +548,7 @@ def hidden(folder: Path) -> list[int]:
     return [int(told) for name in ("one", "two") if (path := folder / name).exists() and (told := path.read_text())]
 
 
+@pytest.mark.slow
 def test_timeout_ends_processes_that_cleared_their_environment(timing: Timing) -> None:
     ended = timing("sh", "-c", HIDDEN.format("exec sleep 300"), flags=("--repeats", "1", "--timeout", "3"))
     assert ended.returncode == 2

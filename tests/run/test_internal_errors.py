@@ -279,6 +279,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_line_of_an_internal_error_names_its_traceback(paceline: CommandLine) -> None:
     flags = ("--steps", "5", "--warmup", "2", "--batch-size", "8", "--repeats", "2", "--store", str(paceline.store))
     command = [sys.executable, "-c", SABOTAGED, "run", "cifar10-conv", "--framework", "fake", *flags]

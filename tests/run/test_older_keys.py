@@ -153,6 +153,7 @@ def test_twins_that_were_measured_then_are_found() -> None:
     assert keys.isdisjoint(run.key for run in fresh)
 
 
+@pytest.mark.slow
 def test_run_of_a_store_of_then_goes_on_where_it_was(paceline: CommandLine) -> None:
     """Real runs, whose records are given the keys that they would have had."""
     words = ("run", "cifar10-conv", "--framework", "fake", "--steps", "20", "--warmup", "4", "--repeats", "2")

@@ -59,6 +59,7 @@ def calls(read: Callable[[], Document]) -> int:
     return sum(entry.callcount for entry in profile.getstats())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_four_times_as_many_rows_take_four_times_the_work(name: str) -> None:
     small, large = LARGE[name](1_000), LARGE[name](4_000)
@@ -99,6 +100,7 @@ PIECES += [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", PIECES)
 def test_line_of_a_quarter_megabyte_takes_moments(piece: str) -> None:
     """The square of that would be a minute."""

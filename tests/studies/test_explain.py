@@ -210,6 +210,7 @@ def test_markdown_has_a_line_for_each_part_and_the_sum() -> None:
     assert names == ["| part", "| input", "| exchange", "| contention", "| imbalance", "| the rest", "| lost in all"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -248,6 +249,7 @@ def milliseconds(found: dict[str, Any]) -> dict[str, float]:
     return {part["name"]: 1000 * part["seconds"]["median"] for part in found["time"]["parts"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cause", "data"), [("input", "fake:python"), ("exchange", "fake:device"), ("contention", "fake:device")]
 )
@@ -257,12 +259,14 @@ def test_staged_cause_is_named_with_its_milliseconds(paceline: CommandLine, caus
     assert milliseconds(found)[cause] == pytest.approx(DELAY, rel=0.3)
 
 
+@pytest.mark.slow
 def test_slowed_device_is_imbalance(paceline: CommandLine) -> None:
     found = explained(paceline, "--framework", "fake", "--slow", "1:3.0", *stage(batch_size=128))
     assert found["time"]["largest"] == "imbalance"
     assert milliseconds(found)["imbalance"] == pytest.approx(2 * 6.4, rel=0.4)  # 64 images take 6.4 ms, or three times
 
 
+@pytest.mark.slow
 def test_measured_shares_are_those_of_all_twins_and_leave_little_imbalance(paceline: CommandLine) -> None:
     flags = ("--framework", "fake", "--slow", "1:3.0", "--shares", "measured", *stage(batch_size=128))
     found = explained(paceline, *flags)
@@ -272,6 +276,7 @@ def test_measured_shares_are_those_of_all_twins_and_leave_little_imbalance(pacel
     assert milliseconds(found)["imbalance"] < 6.4
 
 
+@pytest.mark.slow
 def test_round_that_was_cut_off_is_measured_anew_and_the_others_stay(paceline: CommandLine) -> None:
     flags = ("--framework", "fake", *stage(steps=2))
     found = explained(paceline, *flags)
@@ -288,6 +293,7 @@ def test_round_that_was_cut_off_is_measured_anew_and_the_others_stay(paceline: C
     assert again["twins"][0]["runs"][:2] == found["twins"][0]["runs"][:2]
 
 
+@pytest.mark.slow
 def test_failed_twin_is_named_with_its_cause(paceline: CommandLine) -> None:
     ended = paceline("explain", "cifar10-conv", "--framework", "fake+fail", *stage(rounds=2))
     assert ended.returncode == 2

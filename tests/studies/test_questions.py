@@ -106,6 +106,7 @@ def test_what_a_framework_lacks_is_a_skip_with_its_reason() -> None:
     assert wrapped.reason_to_skip(find("keras-torch").framework) == "keras-torch has no wrapper for one device"
 
 
+@pytest.mark.slow
 def test_command_keeps_what_was_asked(paceline: CommandLine) -> None:
     reference = ("verify", "mnist-mlp", "--framework", "reference,fake", "--batch-size", "6")
     ended = paceline(*reference, "--devices", "2xcpu", "--shares", "2:1", "--precision", "bfloat16")

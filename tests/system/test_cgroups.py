@@ -168,6 +168,7 @@ def succeeded(group: Path, *words: str) -> str:
     return ended.stdout
 
 
+@pytest.mark.slow
 @can_make_groups
 def test_quota_is_planned_with_and_recorded(one_core: Path, paceline: CommandLine) -> None:
     flags = ("--framework", "fake", "--devices", "1xcpu,2xcpu", "--steps", "4", "--warmup", "1", "--repeats", "1")
@@ -184,6 +185,7 @@ def test_quota_is_planned_with_and_recorded(one_core: Path, paceline: CommandLin
     )  # it sleeps, but others are there, too
 
 
+@pytest.mark.slow
 @can_make_groups
 def test_command_that_is_throttled_is_marked(one_core: Path, paceline: CommandLine) -> None:
     busy = ("--", sys.executable, "-c", BUSY.replace("{group}", one_core.name))

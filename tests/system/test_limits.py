@@ -32,6 +32,7 @@ def said(*words: str, seconds: float = 60.0) -> str:
     return ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "answer"),
     [

@@ -160,6 +160,7 @@ def command_line(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_error_line_steers_nothing(tmp_path: Path) -> None:
     name = "\x1b]0;evil\x07\x9b\u202e"
     for words in (
@@ -183,6 +184,7 @@ def test_error_line_steers_nothing(tmp_path: Path) -> None:
 LONG = ["x" * 100_000, "x " * 50_000, "'" * 100_000, "\x1b" * 100_000, "\u202e" * 30_000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", LONG, ids=["letters", "words", "quotes", "escapes", "directions"])
 def test_long_value_is_cut(value: str) -> None:
     for words in (("plan", value), (value,), ("show", "--target", value), ("show", "--suite", value), ("log", value)):

@@ -118,6 +118,7 @@ def test_cards_are_numbers_and_0_is_the_first() -> None:
     assert Choices(gpus="0, 2").settings() == {"devices": ["cuda:0+cuda:2"]}
 
 
+@pytest.mark.slow
 def test_answer_is_one_line(paceline: CommandLine) -> None:
     ended = paceline("plan", "resnet110", "--data", "fake:gpu")
     assert ended.returncode == 1
