@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -26,9 +27,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_configure(config: pytest.Config) -> None:
     """Before any test file is imported, since some look at this machine."""
     if not hasattr(config, "workerinput"):  # xdist's workers inherit what their parent has set
-        home = own_home()
-        home.__enter__()
-        config.add_cleanup(lambda: home.__exit__(None, None, None))
+        opened = contextlib.ExitStack()
+        opened.enter_context(own_home())
+        config.add_cleanup(opened.close)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -237,7 +237,8 @@ def found_folder() -> Path:
 @pytest.mark.real
 @pytest.mark.usefixtures("cifar10")
 def test_both_programs_train_and_are_judged_by_the_test_images(tmp_path: Path) -> None:
-    plan = planned_accuracy(Namespace(epochs=0.005, rounds=1, threads=1))  # two steps
+    """Thirty steps give 0.26 and 0.31: enough to tell from images that were guessed, or judged by other labels."""
+    plan = planned_accuracy(Namespace(epochs=0.08, rounds=1, threads=1))
     ours, handwritten = measure_accuracy(plan, found_folder(), Store(tmp_path))  # refuses networks of unequal size
     assert [round(accuracy * 10_000) / 10_000 for accuracy in (*ours, *handwritten)] == [*ours, *handwritten]
-    assert all(0.05 < accuracy < 0.3 for accuracy in (*ours, *handwritten))
+    assert all(0.15 < accuracy < 0.5 for accuracy in (*ours, *handwritten))  # 0.1 is guessed

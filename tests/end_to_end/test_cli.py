@@ -164,7 +164,7 @@ def seconds_of(paceline: CommandLine, run_id: str) -> float:
     """Of all blocks, each as long as its slowest rank took."""
     ranks = paceline.trained(run_id)
     assert [sum(block["steps"] for block in rank) for rank in ranks] == [40] * len(ranks)
-    return sum(max(block["seconds"] for block in blocks) for blocks in zip(*ranks, strict=True))
+    return sum(max(float(block["seconds"]) for block in blocks) for blocks in zip(*ranks, strict=True))
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ class CommandLine:
     def fastest_step(self, run_ids: Iterable[str]) -> float:
         """Seconds of a step in the best block of all runs, where the slowest rank counts: what noise added least to."""
         blocks = [block for run_id in run_ids for block in zip(*self.trained(run_id), strict=True)]
-        return min(max(rank["seconds"] for rank in ranks) / ranks[0]["steps"] for ranks in blocks)
+        return min(float(max(rank["seconds"] for rank in ranks) / ranks[0]["steps"]) for ranks in blocks)
 
     def processes(self) -> list[psutil.Process]:
         """Live processes of any run in this store."""
