@@ -19,7 +19,6 @@ SHORT = ("--steps", "20", "--warmup", "2")
 QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -65,7 +64,7 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
     ],
 )
 def test_mistake_is_one_line_and_writes_nothing(paceline: CommandLine, words: list[str], message: str) -> None:
-    ended = paceline("run", *words)
+    ended = paceline.here("run", *words)
     assert ended.returncode == 1
     assert message in ended.stderr
     assert ended.stderr.startswith("paceline: ")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
+import pytest
 
+from paceline.cli import main
 from paceline.system.processes import RUN_VARIABLE
 
 
@@ -32,6 +38,9 @@ class CommandLine:
         return subprocess.run(
             [*limit, *self.arguments(*words)], capture_output=True, text=True, timeout=300, check=False
         )
+
+    def here(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return here(*words, "--store", str(self.store))
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(self.arguments(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -71,6 +80,21 @@ class CommandLine:
         """Live processes of any run in this store."""
         runs = {path.name for path in self.store.glob("runs/*")}
         return [process for process in psutil.process_iter() if _run_of(process) in runs]
+
+
+def here(*words: str) -> subprocess.CompletedProcess[str]:
+    """`paceline` in this process, which saves the start of another: for commands that end before they measure."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["paceline", *words]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+        pytest.raises(SystemExit) as end,
+    ):
+        warnings.simplefilter("ignore", UserWarning)  # cyclopts sees pytest, and wonders about the command line
+        main()
+    return subprocess.CompletedProcess(words, int(end.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def _run_of(process: psutil.Process) -> str | None:

@@ -210,7 +210,6 @@ def test_markdown_has_a_line_for_each_part_and_the_sum() -> None:
     assert names == ["| part", "| input", "| exchange", "| contention", "| imbalance", "| the rest", "| lost in all"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -225,7 +224,7 @@ def test_markdown_has_a_line_for_each_part_and_the_sum() -> None:
     ],
 )
 def test_mistake_is_one_line(paceline: CommandLine, words: list[str], message: str) -> None:
-    ended = paceline("explain", "cifar10-conv", *words)
+    ended = paceline.here("explain", "cifar10-conv", *words)
     assert ended.returncode == 1
     assert message in ended.stderr
     assert ended.stderr.count("\n") == 1
