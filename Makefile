@@ -1,9 +1,10 @@
 # Two commands matter: `make demo` sets everything up, prints a table and makes a page of it; `make test` runs all tests.
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests that do not measure share the cores; those that do, or that use a framework or a browser, run one at a time.
-TOGETHER := -n 2 --dist loadgroup -m "not (real or browser or alone)"
-ONE_AT_A_TIME := -m "real or browser or alone"
+# Tests that measure times have the machine to themselves; all others share its cores.
+TOGETHER := -n 2 --dist worksteal -m "not alone"
+ONE_AT_A_TIME := -m alone
+FAST := -n 2 --dist worksteal -m "not (real or browser or alone or slow)"
 
 .PHONY: demo test test-fast check docs format clean
 
@@ -17,7 +18,7 @@ test: .venv/dev
 	$(BIN)/pytest $(ONE_AT_A_TIME)
 
 test-fast: .venv/dev
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not (real or browser or slow)"
+	$(BIN)/pytest $(FAST)
 
 check: .venv/dev
 	$(BIN)/ruff format --check .

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
-from paceline.system.machine.hardware import this_machine
 from rich.console import Console
 
 from benchmarks.comparison import spread
@@ -34,6 +33,7 @@ from paceline.run.launchers import commands
 from paceline.run.session import RunTools
 from paceline.store.store import Store, new_id
 from paceline.system.errors import UserError
+from paceline.system.machine.hardware import this_machine
 from paceline.system.machine_lock import alone
 
 FRAMEWORK, SCRIPT = "torch", "benchmarks.handwritten.torch_accuracy"

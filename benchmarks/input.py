@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paceline.system.machine.hardware import this_machine
 from rich.console import Console
 
 from benchmarks.comparison import (
@@ -42,6 +41,7 @@ from paceline.plan.suite import make_suite
 from paceline.run.session import RunTools
 from paceline.store.store import Store
 from paceline.system.errors import UserError
+from paceline.system.machine.hardware import this_machine
 from paceline.system.machine_lock import alone
 from paceline.system.text.formatting import number
 from paceline_worker.input.batches import TrainingBatches

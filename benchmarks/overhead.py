@@ -14,7 +14,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from paceline.system.machine.hardware import this_machine
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -40,6 +39,7 @@ from paceline.plan.suite import make_suite
 from paceline.run.session import RunTools
 from paceline.store.store import Store
 from paceline.system.errors import UserError, unknown
+from paceline.system.machine.hardware import this_machine
 from paceline.system.machine_lock import alone
 
 WARMUP = 5

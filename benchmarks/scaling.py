@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.system.machine.hardware import this_machine
 from rich.console import Console
 
 from benchmarks.comparison import Target, exit_code, paired_ratio, spread, verdict_line, with_interval
@@ -26,6 +25,7 @@ from paceline.plan.planning import Plan, Run
 from paceline.run.session import RunTools
 from paceline.store.store import Store
 from paceline.system.errors import UserError
+from paceline.system.machine.hardware import this_machine
 from paceline.system.machine_lock import alone
 from paceline.system.text.formatting import number
 

@@ -19,7 +19,6 @@ from unittest.mock import patch
 
 import msgspec
 import numpy as np
-from paceline.system.machine.hardware import Machine, this_machine
 
 from paceline.catalog.frameworks import find
 from paceline.environments.virtual_environments import Environment
@@ -36,6 +35,7 @@ from paceline.store.records.runs import OUTCOME_FILE
 from paceline.store.records.samples import FILE, ProcessUsage, Sample
 from paceline.store.store import Store
 from paceline.system.files.atomic_files import write_json
+from paceline.system.machine.hardware import Machine, this_machine
 from paceline_worker import data, loop, protocol
 from paceline_worker.contract import load
 from paceline_worker.frameworks.fake import backend

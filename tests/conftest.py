@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,11 +16,20 @@ import pytest
 from paceline.catalog import datasets
 from paceline.system import machine_lock
 from tests.factories.command_line import CommandLine
+from tests.factories.own_home import own_home
 
 hypothesis.settings.register_profile("shared machine", deadline=None)  # a slow moment is no failure
 hypothesis.settings.load_profile("shared machine")
 # A shell's background jobs ignore Ctrl-C, and so would all that they start: tests interrupt programs.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test file is imported, since some look at this machine."""
+    if not hasattr(config, "workerinput"):  # xdist's workers inherit what their parent has set
+        opened = contextlib.ExitStack()
+        opened.enter_context(own_home())
+        config.add_cleanup(opened.close)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -37,7 +47,7 @@ def paceline(tmp_path: Path) -> CommandLine:
 
 @pytest.fixture(scope="session")
 def cifar10() -> datasets.PreparedDataset:
-    """The real data set in the machine's own place, fetched by the command that a user would type."""
+    """The real data set, in the folder of this machine, fetched by the command that a user would type."""
     subprocess.run([sys.executable, "-m", "paceline", "data", "get", "cifar10"], check=True, stdout=subprocess.DEVNULL)
     found = datasets.find("cifar10")
     assert found is not None

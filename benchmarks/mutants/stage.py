@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from paceline.system.machine.hardware import this_machine
 
 from benchmarks.mutants.judging import reference
 from benchmarks.mutants.mutation import Change
@@ -28,6 +27,7 @@ from paceline.run.launchers import Launch, LaunchCommand, direct, held_port
 from paceline.studies.equivalence.probing import Arrays, joined
 from paceline.studies.equivalence.verification_cases import VerificationCase
 from paceline.studies.equivalence.verify import DECAY_FACTOR, gently, verification_job
+from paceline.system.machine.hardware import this_machine
 from paceline_worker.protocol import JOB_FILE, Job
 
 ROOT = Path(__file__).parents[2]

@@ -205,6 +205,7 @@ def verdicts(found: Comparison) -> list[str]:
     return [one.verdict for one in found.cells]
 
 
+@pytest.mark.slow
 def test_regression_ends_with_code_3_and_one_line(stores: tuple[Store, Store]) -> None:
     old, new = stores
     fill(old, {CELL: FIVE, OTHER: FIVE})
@@ -309,6 +310,7 @@ def test_last_line_says_when_no_cell_could_have_shown_a_difference(stores: tuple
     assert summary(compared(old.folder, new.folder)) == blind.partition(";")[0]
 
 
+@pytest.mark.slow
 def test_comparison_that_tells_nothing_is_no_praise_in_any_form(stores: tuple[Store, Store]) -> None:
     for store in stores:
         fill(store, {CELL: FIVE, OTHER: FIVE})
@@ -503,6 +505,7 @@ def test_names_in_a_table_of_a_spreadsheet_are_no_formulas(stores: tuple[Store, 
     assert [line[0] for line in table] == ["cell", "fake 1xcpu", "'=1+1 1xcpu"]
 
 
+@pytest.mark.slow
 def test_nothing_to_compare_is_one_line(stores: tuple[Store, Store], tmp_path: Path) -> None:
     old, new = stores
     fill(old, {CELL: FIVE})
@@ -522,6 +525,7 @@ def test_nothing_to_compare_is_one_line(stores: tuple[Store, Store], tmp_path: P
         assert message in ended.stderr
 
 
+@pytest.mark.slow
 def test_slowdown_of_real_runs_is_found(paceline: CommandLine, tmp_path: Path) -> None:
     """The fake framework is run; a copy of its store is made three times as slow by hand."""
     ended = paceline("run", "cifar10-conv", "--framework", "fake", "--steps", "10", "--warmup", "2", "--repeats", "4")

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from paceline.system.machine.hardware import Machine
 
 from paceline.analysis.comparison.compare import Comparison, compare
 from paceline.analysis.comparison.selections import choose
@@ -19,6 +18,7 @@ from paceline.plan.cell import Cell
 from paceline.report.studies.comparison import as_json, markdown, notes, text
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
+from paceline.system.machine.hardware import Machine
 from tests.factories.machines import machine
 from tests.factories.runs import CELL, cell, record, save_plan, save_run, trained
 from tests.factories.server import serving
@@ -146,6 +146,7 @@ def test_job_that_is_not_the_same_is_named(stores: tuple[Store, Store]) -> None:
     assert recipe.endswith(" → 0.123")
 
 
+@pytest.mark.slow
 def test_when_nothing_else_differs_every_form_says_so(stores: tuple[Store, Store]) -> None:
     fill(stores[0], {CELL: {}})
     fill(stores[1], {CELL: {"environment": {"PACELINE_RUN": "another", "MASTER_PORT": "1"}, "started": 2000.0}})
@@ -168,6 +169,7 @@ def test_when_something_else_differs_nothing_says_otherwise(stores: tuple[Store,
     assert "differs: fake measuring code: c0de → beef" in notes(found)
 
 
+@pytest.mark.slow
 def test_what_all_cells_share_is_one_line_and_what_a_framework_has_is_its_own(stores: tuple[Store, Store]) -> None:
     many = [cell(framework=name, steps=steps) for name in ("fake", "fake+shout", "other") for steps in range(20, 40)]
     old: Changes = {one: with_machine() for one in many}

@@ -302,6 +302,7 @@ def test_rows_have_the_values_of_each_run(tmp_path: Path) -> None:
     assert row.test_accuracy_of_runs == (9 / 20, 10 / 20)
 
 
+@pytest.mark.slow
 def test_command_prints_findings_from_stored_runs(paceline: CommandLine) -> None:
     store = Store(paceline.store)
     speeds = {on_devices(1): (100, 101, 102), on_devices(2): (50, 51, 52)}

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from paceline.system.machine.hardware import Machine
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
@@ -22,6 +21,7 @@ from paceline.store.records.events import AnyEvent
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
 from paceline.system.errors import UserError
+from paceline.system.machine.hardware import Machine
 from tests.factories.events import block, entered, evaluated, finished
 from tests.factories.machines import machine
 from tests.factories.runs import (

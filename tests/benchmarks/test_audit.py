@@ -19,12 +19,14 @@ def trials() -> list[Trial]:
     return list(audit.all_trials())
 
 
+@pytest.mark.slow
 def test_page_has_what_the_command_prints(trials: list[Trial]) -> None:
     page = PAGE.read_text(encoding="utf-8")
     _, heading, rest = page.partition(f"{HEADING}\n")
     assert heading + rest.partition("\n## ")[0] == audit.report(trials)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alteration", WANTED)
 def test_enough_is_noticed(trials: list[Trial], alteration: str) -> None:
     assert audit.rate(trials, alteration) >= WANTED[alteration]

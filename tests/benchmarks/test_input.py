@@ -196,6 +196,7 @@ def test_hand_written_loop_imports_nothing_of_ours_but_other_scripts() -> None:
     assert not [name for name in ours if not name.startswith("benchmarks.handwritten.")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cifar10")
 def test_every_round_measures_all_pipelines_and_all_runs(tmp_path: Path) -> None:
     runs = planned_runs(options(steps=6, framework="fake", real_framework="fake"))
@@ -208,6 +209,7 @@ def test_every_round_measures_all_pipelines_and_all_runs(tmp_path: Path) -> None
     assert all(each.speed.images_per_second > 0 for each in trained)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cifar10")
 def test_turns_of_real_and_fake_images_make_one_ratio() -> None:
     """The fake framework takes as long for both, but a busy machine may not have its real images ready."""
@@ -235,7 +237,8 @@ def found_folder() -> Path:
 @pytest.mark.real
 @pytest.mark.usefixtures("cifar10")
 def test_both_programs_train_and_are_judged_by_the_test_images(tmp_path: Path) -> None:
-    plan = planned_accuracy(Namespace(epochs=0.005, rounds=1, threads=1))  # two steps
+    """Thirty steps give 0.26 and 0.31: enough to tell from images that were guessed, or judged by other labels."""
+    plan = planned_accuracy(Namespace(epochs=0.08, rounds=1, threads=1))
     ours, handwritten = measure_accuracy(plan, found_folder(), Store(tmp_path))  # refuses networks of unequal size
     assert [round(accuracy * 10_000) / 10_000 for accuracy in (*ours, *handwritten)] == [*ours, *handwritten]
-    assert all(0.05 < accuracy < 0.3 for accuracy in (*ours, *handwritten))
+    assert all(0.15 < accuracy < 0.5 for accuracy in (*ours, *handwritten))  # 0.1 is guessed

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from paceline.system.machine.hardware import Machine
 
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles.archive import add
@@ -32,6 +31,7 @@ from paceline.store.records.runs import RunRecord
 from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store
 from paceline.system.errors import UserError
+from paceline.system.machine.hardware import Machine
 from paceline_worker.protocol import event_file
 from tests.factories.events import block, entered, failed, finished, write
 from tests.factories.machines import machine

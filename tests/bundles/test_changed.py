@@ -194,7 +194,7 @@ def day(ahead: float) -> str:
 @pytest.mark.parametrize(
     ("moment", "reason"),
     [
-        (day(2), "has an id that is more than a day ahead of this machine's clock"),
+        ("the day after tomorrow", "has an id that is more than a day ahead of this machine's clock"),
         ("99991231-235959", "has an id that is more than a day ahead of this machine's clock"),
         ("20251301-000000", "has an id that is no moment"),
     ],
@@ -203,6 +203,7 @@ def day(ahead: float) -> str:
 def test_id_of_no_moment_so_far_is_refused(bundle: Path, target: Store, kind: str, moment: str, reason: str) -> None:
     files = read(bundle)
     old = FIRST if kind == "runs" else Path(plan_name(files)).stem
+    moment = day(2) if moment == "the day after tomorrow" else moment  # no clock may be in the name of a test
     refused(pack(with_true_list(renamed(files, old, f"{moment}-aaaaaa")), bundle), target, reason)
 
 

@@ -44,6 +44,7 @@ def forged(bundle: Path, name: str, content: bytes) -> Path:
     return pack(with_true_list({**files, name: files.get(name, b"") + content}), bundle)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "line", "reason"),
     [
@@ -87,6 +88,7 @@ def test_block_that_cannot_be_is_refused(bundle: Path, target: Store, line: byte
     refused(forged(bundle, EVENTS, line), target, reason)
 
 
+@pytest.mark.slow
 def test_one_line_that_is_too_long_is_refused(bundle: Path, target: Store) -> None:
     refused(forged(bundle, SAMPLES, b" " * (20 * MIB) + b"\n"), target, "monitor.jsonl: a line is longer than")
     refused(forged(bundle, EVENTS, b" " * (20 * MIB) + b"\n"), target, "has a line that is no event")

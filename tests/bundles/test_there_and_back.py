@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from paceline.system.machine.hardware import this_machine
 
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.bundles import importing
@@ -24,6 +23,7 @@ from paceline.store import certificates
 from paceline.store.import_notes import came_from_elsewhere
 from paceline.store.store import Store
 from paceline.system.errors import UserError
+from paceline.system.machine.hardware import this_machine
 from tests.bundles.made import ALL, BROKEN, FIRST, SECOND, elsewhere, of_machine, save, tree, verdict
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
@@ -46,6 +46,7 @@ def test_everything_is_the_same_in_an_empty_store(source: Store, bundle: Path, t
     assert not list(empty.folder.glob("importing-*"))
 
 
+@pytest.mark.slow
 def test_commands_move_real_runs(paceline: CommandLine, tmp_path: Path) -> None:
     flags = ("--framework", "fake,fake+fail", "--precision", "float32,bfloat16", "--steps", "20", "--warmup", "2")
     assert paceline("run", "cifar10-conv", *flags, "--repeats", "2").returncode == 2

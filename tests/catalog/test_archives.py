@@ -80,6 +80,7 @@ HOSTILE: dict[str, tuple[list[tarfile.TarInfo], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_archive_is_refused_and_writes_nothing(kind: str, tmp_path: Path) -> None:
     made, message = HOSTILE[kind]
@@ -126,6 +127,7 @@ def pictures_of_something_else(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -160,12 +162,14 @@ def test_one_altered_pixel_is_refused(batches: Path, tmp_path: Path) -> None:
     assert_refused(batches, tmp_path / "home", "it is not cifar10 as published: its SHA-256 is ")
 
 
+@pytest.mark.slow
 def test_archive_that_ends_too_soon_is_refused(batches: Path, tmp_path: Path) -> None:
     path = pack(batches, tmp_path / "cut.tar.gz")
     os.truncate(path, path.stat().st_size * 2 // 3)
     assert_refused(path, tmp_path / "home", "it is damaged or no .tar.gz: ")
 
 
+@pytest.mark.slow
 def test_failure_leaves_good_data_as_it_was(batches: Path, cifar10: PreparedDataset) -> None:
     home = cifar10.folder.parent.parent
     before = {path: path.stat().st_mtime_ns for path in cifar10.folder.iterdir()}

@@ -117,6 +117,7 @@ def test_binary_form_of_it_is_the_official_one_to_the_byte(batches: Path) -> Non
     } == OFFICIAL_MD5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["archive", "folder", "folder above", "npm archive", "npm folder"])
 def test_every_form_gives_the_same_files(
     form: str, forms: dict[str, Path], cifar10: PreparedDataset, home: Path
@@ -134,6 +135,7 @@ def test_every_form_gives_the_same_files(
     assert left_in(home) == ["cifar10"]
 
 
+@pytest.mark.slow
 def test_what_is_there_is_checked_and_left_alone(filled: Path, archive: Path) -> None:
     before = state(filled)
     again = paceline_data(filled, "get", "cifar10")
@@ -144,6 +146,7 @@ def test_what_is_there_is_checked_and_left_alone(filled: Path, archive: Path) ->
     assert state(filled) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", [0, 64, 128, 77_000_000, 153_600_127])
 def test_one_wrong_byte_is_found_and_the_data_fetched_anew(filled: Path, batches: Path, position: int) -> None:
     path = filled / "data" / "cifar10" / "train_images.npy"
@@ -185,6 +188,7 @@ def test_ensure_asks_nobody_when_it_is_there(filled: Path, monkeypatch: pytest.M
     assert state(filled) == before
 
 
+@pytest.mark.slow
 def test_ensure_fetches_what_is_missing(home: Path, cifar10: PreparedDataset) -> None:
     said: list[str] = []
     got = datasets.ensure("cifar10", said.append)
@@ -204,6 +208,7 @@ class Given:
         return self.path
 
 
+@pytest.mark.slow
 def test_ensure_replaces_what_has_changed(filled: Path, batches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = filled / "data" / "cifar10" / "train_images.npy"
     right = path.read_bytes()
@@ -218,6 +223,7 @@ class Quiet(SimpleHTTPRequestHandler):
         """Tests are quiet."""
 
 
+@pytest.mark.slow
 def test_source_with_something_else_is_passed_over(
     home: Path, archive: Path, cifar10: PreparedDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,6 +287,7 @@ def cut_off(request: pytest.FixtureRequest, home: Path, archive: Path) -> Iterat
     yield running.returncode
 
 
+@pytest.mark.slow
 def test_get_that_is_cut_off_leaves_no_half_data(cut_off: int, home: Path, batches: Path) -> None:
     assert left_in(home) == ([] if cut_off == 130 else ["cifar10.scratch"])
     assert datasets.find("cifar10") is None

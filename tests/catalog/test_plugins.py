@@ -77,6 +77,7 @@ def test_plugin_may_still_import_names_of_the_first_version(tmp_path: Path) -> N
     assert "\ngood: cifar10-conv, batch 8" in listed.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "points", "problem"),
     [
@@ -111,6 +112,7 @@ def test_broken_plugin_is_named_and_the_rest_works(
     assert problem in line
 
 
+@pytest.mark.slow
 def test_results_outlive_the_plugin_that_made_them(tmp_path: Path) -> None:
     package(tmp_path, "plug", {"__init__.py": "", "work.py": WORKLOAD}, GOOD)
     store = ("--store", str(tmp_path / "store"))
@@ -143,6 +145,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
+@pytest.mark.slow
 def test_example_equals_the_reference(example: Path, tmp_path: Path) -> None:
     store = ("--store", str(tmp_path))
     verified = paceline(example, "verify", "cifar10-tiny", "cifar10-conv", "--framework", "chainer", *store)
@@ -150,6 +153,7 @@ def test_example_equals_the_reference(example: Path, tmp_path: Path) -> None:
     assert verified.stdout.count("equal") == 2
 
 
+@pytest.mark.slow
 def test_example_is_measured_beside_our_own(example: Path, tmp_path: Path) -> None:
     store = ("--store", str(tmp_path))
     quick = ("--framework", "chainer,torch", "--batch-size", "8", "--steps", "3", "--warmup", "1", "--repeats", "1")

@@ -317,6 +317,7 @@ def damaged_indexes(whole: bytes) -> Iterator[bytes]:
         )
 
 
+@pytest.mark.slow
 def test_index_with_changed_bytes_never_ends_in_a_traceback(folder: Path, run: Callable[..., Told]) -> None:
     whole = (folder / INDEX).read_bytes()
     for content in damaged_indexes(whole):

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline.system.machine.hardware import this_machine
 
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.store import Store
 from paceline.system.format_versions import BUNDLE, IMPORT, INDEX, JOB, PLAN, RUN_RECORD, VERSIONS
+from paceline.system.machine.hardware import this_machine
 from paceline_worker.protocol import JOB_FORMAT, Job
 from tests.bundles.made import FIRST, SECOND, edited, of_machine, pack, read, save, with_true_list
 from tests.factories.command_line import CommandLine
@@ -57,6 +57,7 @@ def refused(ended: Any) -> str:
     return str(line)
 
 
+@pytest.mark.slow
 def test_run_of_a_newer_version_is_named_and_left_out_of_the_tables(shown: CommandLine, tmp_path: Path) -> None:
     raise_version(shown.store / "runs" / SECOND / "run.json", RUN_RECORD)
     (shown.store / INDEX_FILE).unlink()
@@ -105,6 +106,7 @@ def test_worker_refuses_a_newer_job() -> None:
         Job.from_json({**MADE_JOB.to_json(), "format": JOB_FORMAT + 1})
 
 
+@pytest.mark.slow
 def test_newer_index_is_refused_and_left_alone_until_it_is_rebuilt_on_purpose(shown: CommandLine) -> None:
     path = shown.store / INDEX_FILE
     with closing(sqlite3.connect(path)) as index:
@@ -149,6 +151,7 @@ def test_newer_part_of_a_bundle_is_refused(shown: CommandLine, tmp_path: Path, k
     assert not into.store.exists()
 
 
+@pytest.mark.slow
 def test_records_that_name_no_version_are_of_the_first(shown: CommandLine, tmp_path: Path) -> None:
     paths = [path for kind in ("plans/*", "runs/*/run", "runs/*/job") for path in shown.store.glob(f"{kind}.json")]
     before = shown.rows()

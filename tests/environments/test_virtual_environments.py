@@ -26,6 +26,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Framework:
     return msgspec.structs.replace(all_frameworks()["fake"], name="small", package="six", requirements=SMALL)
 
 
+@pytest.mark.slow
 def test_environment_is_made_once_with_exact_pins(small: Framework, tmp_path: Path) -> None:
     said: list[str] = []
     made = virtual_environments.ensure(small, said.append)
@@ -36,6 +37,7 @@ def test_environment_is_made_once_with_exact_pins(small: Framework, tmp_path: Pa
     assert len(said) == 1
 
 
+@pytest.mark.slow
 def test_half_made_and_damaged_environments_are_repaired(small: Framework) -> None:
     said: list[str] = []
     made = virtual_environments.ensure(small, said.append)
@@ -50,6 +52,7 @@ def test_half_made_and_damaged_environments_are_repaired(small: Framework) -> No
     assert len(said) == 3
 
 
+@pytest.mark.slow
 def test_other_pins_make_a_new_environment(small: Framework) -> None:
     first = virtual_environments.ensure(small, print)
     newer = msgspec.structs.replace(small, requirements="six==1.16.0\n")
@@ -59,6 +62,7 @@ def test_other_pins_make_a_new_environment(small: Framework) -> None:
     assert first.fingerprint != second.fingerprint
 
 
+@pytest.mark.slow
 def test_package_that_does_not_exist_is_named_and_nothing_is_left(small: Framework, tmp_path: Path) -> None:
     impossible = msgspec.structs.replace(small, requirements="six==999.0\n")
     with pytest.raises(UserError, match=r"Installing small failed at six==999\.0: there is no such build.*small\.log"):
@@ -66,6 +70,7 @@ def test_package_that_does_not_exist_is_named_and_nothing_is_left(small: Framewo
     assert not (tmp_path / "home" / "environments" / "small").exists()
 
 
+@pytest.mark.slow
 def test_offline_is_said_with_the_package_and_what_to_do(small: Framework, monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": ""}
     for name, value in {**nowhere, "PIP_RETRIES": "1", "PIP_CONFIG_FILE": "/dev/null"}.items():

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
+import pytest
 
+from paceline.cli import main
 from paceline.system.processes import RUN_VARIABLE
 
 
@@ -32,6 +38,9 @@ class CommandLine:
         return subprocess.run(
             [*limit, *self.arguments(*words)], capture_output=True, text=True, timeout=300, check=False
         )
+
+    def here(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return here(*words, "--store", str(self.store))
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(self.arguments(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -52,10 +61,40 @@ class CommandLine:
         lines = [line for path in paths for line in path.read_text().splitlines()]
         return [json.loads(line) for line in lines]
 
+    def of_kind(self, run_id: str, kind: str) -> list[list[dict[str, Any]]]:
+        """The events of this kind of each rank of a run."""
+        paths = sorted((self.store / "runs" / run_id).glob("events-*.jsonl"))
+        ranks = [[json.loads(line) for line in path.read_text().splitlines()] for path in paths]
+        return [[event for event in rank if event["event"] == kind] for rank in ranks]
+
+    def trained(self, run_id: str) -> list[list[dict[str, Any]]]:
+        """Each rank's blocks of measured training."""
+        return [[block for block in rank if block["phase"] == "train"] for rank in self.of_kind(run_id, "block")]
+
+    def fastest_step(self, run_ids: Iterable[str]) -> float:
+        """Seconds of a step in the best block of all runs, where the slowest rank counts: what noise added least to."""
+        blocks = [block for run_id in run_ids for block in zip(*self.trained(run_id), strict=True)]
+        return min(float(max(rank["seconds"] for rank in ranks) / ranks[0]["steps"]) for ranks in blocks)
+
     def processes(self) -> list[psutil.Process]:
         """Live processes of any run in this store."""
         runs = {path.name for path in self.store.glob("runs/*")}
         return [process for process in psutil.process_iter() if _run_of(process) in runs]
+
+
+def here(*words: str) -> subprocess.CompletedProcess[str]:
+    """`paceline` in this process, which saves the start of another: for commands that end before they measure."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["paceline", *words]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+        pytest.raises(SystemExit) as end,
+    ):
+        warnings.simplefilter("ignore", UserWarning)  # cyclopts sees pytest, and wonders about the command line
+        main()
+    return subprocess.CompletedProcess(words, int(end.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def _run_of(process: psutil.Process) -> str | None:

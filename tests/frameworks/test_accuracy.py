@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,9 @@ def run(paceline: CommandLine, *words: str) -> list[dict[str, Any]]:
     return paceline.rows()
 
 
-def of_kind(paceline: CommandLine, run_id: str, kind: str) -> list[list[dict[str, Any]]]:
-    """The events of each rank."""
-    paths = sorted((paceline.store / "runs" / run_id).glob("events-*.jsonl"))
-    events = [[json.loads(line) for line in path.read_text().splitlines()] for path in paths]
-    return [[event for event in rank if event["event"] == kind] for rank in events]
-
-
 def losses(paceline: CommandLine, run_id: str) -> list[float]:
-    (blocks,) = of_kind(paceline, run_id, "block")
-    return [loss for block in blocks if block["phase"] == "train" for loss in block["losses"]]
+    (blocks,) = paceline.trained(run_id)
+    return [loss for block in blocks for loss in block["losses"]]
 
 
 @pytest.mark.parametrize("framework", ["fake", "torch", "jax"])
@@ -41,7 +33,7 @@ def test_every_test_image_is_counted_once(paceline: CommandLine, framework: str)
     rows = run(paceline, "cifar10-conv", *flags, "--steps", "3", "--batch-size", "102")
     assert [row["devices"] for row in rows] == ["1xcpu", "2xcpu", "3xcpu"]
     for row in rows:
-        evaluations = of_kind(paceline, row["runs"][0], "evaluation")
+        evaluations = paceline.of_kind(row["runs"][0], "evaluation")
         assert [len(rank) for rank in evaluations] == [1] * len(evaluations)
         assert sum(rank[0]["images"] for rank in evaluations) == 10_000
         if framework == "fake":
@@ -58,7 +50,7 @@ def test_every_test_image_is_counted_once_by_unlike_shares_of_an_odd_batch(
     rows = run(paceline, "cifar10-conv", *flags, "--evaluate", "end", "--steps", "3", "--batch-size", "101")
     assert [row["shares"] for row in rows] == [[101], [34, 34, 33]]
     for row in rows:
-        evaluations = of_kind(paceline, row["runs"][0], "evaluation")
+        evaluations = paceline.of_kind(row["runs"][0], "evaluation")
         assert sum(event["images"] for rank in evaluations for event in rank) == 10_000
 
 

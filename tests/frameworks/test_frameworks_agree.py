@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -143,9 +142,5 @@ def test_first_twenty_losses_of_a_workload_are_equal(
 
 def mean_losses(paceline: CommandLine, run_id: str) -> Any:
     """Over the ranks, which have equal shares."""
-    ranks = []
-    for path in sorted((paceline.store / "runs" / run_id).glob("events-*.jsonl")):
-        events = [json.loads(line) for line in path.read_text().splitlines()]
-        blocks = [event for event in events if event["event"] == "block" and event["phase"] == "train"]
-        ranks.append([loss for block in blocks for loss in block["losses"]])
-    return np.mean(ranks, axis=0)
+    ranks = paceline.trained(run_id)
+    return np.mean([[loss for block in blocks for loss in block["losses"]] for blocks in ranks], axis=0)

@@ -19,6 +19,7 @@ from tests.fuzz.children import Input, run
 INPUTS = {"requests": 300}  # of a kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EVERY)
 def test_what_no_one_should_give_is_refused_or_taken(kind: str) -> None:
     command = [
@@ -47,6 +48,7 @@ def test_same_seed_makes_the_same_harm() -> None:
     assert harms(1) != harms(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "fault"),
     [

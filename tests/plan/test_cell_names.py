@@ -72,6 +72,7 @@ def test_cells_that_differ_in_what_no_word_says_are_numbered() -> None:
     ]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.sampled_from([0.1, 0.2, 0.10000001]), min_size=1, max_size=3),
@@ -135,6 +136,7 @@ def test_place_of_all_frameworks_leaves_out_what_is_one_framework_s_own() -> Non
     assert placed(rows, frameworks=False)(rows[2]) == "1xcpu"
 
 
+@pytest.mark.slow
 def test_plan_and_table_of_a_real_run_tell_the_rates_apart(paceline: CommandLine) -> None:
     asked = ("cifar10-conv", "--framework", "fake", "--steps", "4", "--warmup", "0", "--batch-size", "8")
     flags = (*asked, "--repeats", "1", "--lr", "0.05,0.4")

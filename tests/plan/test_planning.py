@@ -12,7 +12,6 @@ import msgspec
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from paceline.system.machine.hardware import Machine
 
 from paceline.catalog.frameworks import Contestant, all_frameworks, find
 from paceline.catalog.workloads import WORKLOADS
@@ -25,6 +24,7 @@ from paceline.plan.planning import Plan, Run, make_job, make_plan
 from paceline.plan.run_keys import run_key
 from paceline.plan.suite import make_suite
 from paceline.system.errors import UserError
+from paceline.system.machine.hardware import Machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Recipe
 from tests.factories.machines import machine

@@ -178,6 +178,7 @@ def test_quick_form_has_a_batch_with_two_rates_too() -> None:
     assert len(places) > len(set(places))
 
 
+@pytest.mark.slow
 def test_plan_marks_what_is_added(paceline: CommandLine) -> None:
     shown = paceline("plan", "neon-vs-mxnet").stdout.splitlines()
     marked = [line for line in shown if line.endswith("(added)")]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from paceline.system.machine.hardware import this_machine  # noqa: F401 - for the condition below
 
 from paceline.plan.planning import Plan, make_plan
 from paceline.plan.requested_suites import read_suite
 from paceline.plan.skipping import check_wanted, skip_summary
 from paceline.system.errors import UserError
+from paceline.system.machine.hardware import this_machine  # noqa: F401 - for the condition below
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
 

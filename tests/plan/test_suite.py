@@ -417,6 +417,7 @@ def test_updates_are_measured_on_every_device_set_with_every_source() -> None:
         assert sorted((cell.update, cell.devices, cell.data) for cell in possible) == whole
 
 
+@pytest.mark.slow
 def test_suite_of_updates_gives_a_table_for_each(paceline: CommandLine) -> None:
     ended = paceline("run", "updates", "--framework", "fake", "--repeats", "1", "--steps", "12", "--warmup", "2")
     assert ended.returncode == 0, ended.stderr

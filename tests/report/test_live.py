@@ -240,6 +240,7 @@ def test_new_plan_is_seen_at_once(store: Store) -> None:
     assert observer.running() is not None
 
 
+@pytest.mark.slow
 def test_plan_is_followed_from_start_to_end(paceline: CommandLine) -> None:
     with serving(paceline.store, PACELINE_HOME=str(home())) as served:
         run = paceline.start(*SHORT)
@@ -261,6 +262,7 @@ def test_plan_is_followed_from_start_to_end(paceline: CommandLine) -> None:
     assert len(states) > 4
 
 
+@pytest.mark.slow
 def test_killed_run_is_interrupted_and_killed_server_harms_no_run(paceline: CommandLine) -> None:
     with serving(paceline.store, PACELINE_HOME=str(home())) as served:
         run = paceline.start(*LONG)

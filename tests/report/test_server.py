@@ -7,9 +7,8 @@ import json
 import os
 import signal
 import socket
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
 
@@ -30,10 +29,10 @@ from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.machine_lock import alone
 from paceline_worker.protocol import LEASE_FILE
-from tests.factories.command_line import CommandLine
+from tests.factories.command_line import CommandLine, wait_until
 from tests.factories.events import entered
 from tests.factories.runs import FAILED, begin_run, cell, record, save_plan, save_run, trained
-from tests.factories.server import serving
+from tests.factories.server import Answer, serving
 from tests.factories.site import ESCAPED, RUNS, Site, served_site
 
 
@@ -66,6 +65,7 @@ def test_run_shows_events_versions_and_log(site: Site) -> None:
         assert words in text, words
 
 
+@pytest.mark.slow
 def test_secrets_among_the_variables_are_left_out(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     save_plan(store, {cell(): ["one"]})
@@ -90,6 +90,7 @@ def test_runs_are_filtered(site: Site) -> None:
     assert RUNS["good"] in site.served.ask("/runs?framework=fake&devices=1xcpu").text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "listed"), [("", True), ("framework=fake", True), ("framework=other", False), ("status=ok", False)]
 )
@@ -115,6 +116,7 @@ def test_download_is_what_is_shown(site: Site, form: str, name: str) -> None:
     assert answer.headers["content-disposition"] == f'attachment; filename="paceline.{form}"'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "name"), [("csv", "csv"), ("json", "json"), ("md", "markdown")])
 def test_download_of_a_plan_with_a_layout_is_what_show_prints(paceline: CommandLine, form: str, name: str) -> None:
     store, suite = Store(paceline.store), Suite(name="made", workload=("cifar10-conv",), layout="matrix")
@@ -255,6 +257,7 @@ def test_taken_port_is_one_line_with_the_cure(paceline: CommandLine) -> None:
     )
 
 
+@pytest.mark.slow
 def test_empty_store_is_served_and_stays_away(tmp_path: Path) -> None:
     with serving(tmp_path / "none") as served:
         assert "Nothing was measured yet" in served.ask("/").text
@@ -264,6 +267,7 @@ def test_empty_store_is_served_and_stays_away(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 def test_while_something_is_measured_no_page_takes_a_core_unasked(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     save_plan(store, {cell(): ["one"]}, suite="done")
@@ -287,6 +291,7 @@ def busy(text: str) -> bool:
     return "takes a core from the measurement" in text and "of no plan of this store" in text
 
 
+@pytest.mark.slow
 def test_runs_of_no_plan_are_measurements_too(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     save_plan(store, {cell(): ["one"]})
@@ -299,6 +304,7 @@ def test_runs_of_no_plan_are_measurements_too(tmp_path: Path) -> None:
         assert served.ask(unescape(short.text.rpartition('<a href="')[2].partition('"')[0])).status == 200
 
 
+@pytest.mark.slow
 def test_between_two_runs_of_no_plan_something_is_measured_as_long_as_their_process_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,21 +357,25 @@ def test_page_is_kept_whatever_else_stands_in_its_address(site: Site) -> None:
     assert kept == [first] * 3
 
 
+def made(pages: Sequence[Future[Answer]]) -> int:
+    """How many have come so far, whole."""
+    return sum(page.done() and not page.exception() and page.result().status == 200 for page in pages)
+
+
+@pytest.mark.slow
 def test_ctrl_c_ends_it_at_once_while_pages_wait_to_be_made(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     cells = [cell(batch_size=size, workload=f"net{size}") for size in range(1, 41)]
     save_plan(store, {one: [f"{one.batch_size}"] for one in cells})
     for place, one in enumerate(cells):
         save_run(store, record(f"20260101-0000{place:02}-000000-aaaaaa", f"{one.batch_size}", one), [trained(1000, 2)])
-    with serving(store.folder) as served, ThreadPoolExecutor() as pool:
-        pages = [pool.submit(served.ask, f"/results?target=0.{number}") for number in range(1, 6)]
-        time.sleep(1.5)
-        began = time.monotonic()
+    with serving(store.folder) as served, ThreadPoolExecutor(20) as pool:
+        pages = [pool.submit(served.ask, f"/results?target=0.{number}") for number in range(11, 31)]
+        wait_until(lambda: made(pages))
         served.process.send_signal(signal.SIGINT)
-        assert served.process.wait(timeout=30) == 0
-        took = time.monotonic() - began
-        assert any(page.exception() or page.result().status == 503 for page in pages)  # it was early enough
-    assert took < 3
+        before = made(pages)
+        assert served.process.wait(timeout=60) == 0
+    assert made(pages) <= before + 2  # one that was being made, and one that was on its way
 
 
 def test_ctrl_c_ends_it_at_once_also_with_an_open_stream(site: Site, tmp_path: Path) -> None:
@@ -373,11 +383,9 @@ def test_ctrl_c_ends_it_at_once_also_with_an_open_stream(site: Site, tmp_path: P
     save_plan(store, {cell(): ["never run"]})
     plan = store.query("SELECT id FROM plan")[0]["id"]
     with serving(store.folder) as served, served.events(f"/plans/{plan}/events") as events:
-        assert next(events)[1]["wanted"] == 1
-        began = time.monotonic()
+        assert next(events)[1]["wanted"] == 1  # of a plan that nobody runs: the stream has no end by itself
         served.process.send_signal(signal.SIGINT)
-        assert served.process.wait(timeout=10) == 0
-        assert time.monotonic() - began < 3
-        assert list(events) == []
+        assert served.process.wait(timeout=60) == 0
+        assert list(events) == []  # it was closed, not cut off: that would raise, and complain on the terminal
         assert served.process.stderr is not None
         assert served.process.stderr.read() == ""

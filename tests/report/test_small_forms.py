@@ -84,6 +84,7 @@ def test_page_recommends_nothing_and_says_why() -> None:
     assert silence(table(2)) == TWO
 
 
+@pytest.mark.slow
 def test_real_small_form_ends_with_the_line(paceline: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(

@@ -235,6 +235,7 @@ def test_name_of_several_commands_is_one_line(stores: tuple[Store, Store]) -> No
     assert f"2 commands of {old.folder} are named 'mine', such as train a; train b; choose one plan" in ended.stderr
 
 
+@pytest.mark.slow
 def test_page_compares_by_name_if_it_is_asked_to(stores: tuple[Store, Store]) -> None:
     store, _ = stores
     for argument in ("a", "b"):

@@ -14,7 +14,6 @@ from typing import Any
 
 import psutil
 import pytest
-from paceline.system.machine.hardware import this_machine
 
 from paceline.bundles.exporting import export_bundle
 from paceline.bundles.importing import import_bundle
@@ -32,6 +31,7 @@ from paceline.store.records.outcome import Outcome
 from paceline.store.store import Store
 from paceline.studies.replay.rerun import replay
 from paceline.system import processes
+from paceline.system.machine.hardware import this_machine
 from paceline.system.paths import environments_folder
 from paceline.system.processes import RUN_VARIABLE
 from tests.factories.command_line import CommandLine
@@ -284,6 +284,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_line_of_an_internal_error_names_its_traceback(paceline: CommandLine) -> None:
     flags = ("--steps", "5", "--warmup", "2", "--batch-size", "8", "--repeats", "2", "--store", str(paceline.store))
     command = [sys.executable, "-c", SABOTAGED, "run", "cifar10-conv", "--framework", "fake", *flags]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import struct
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from paceline.catalog.frameworks import Framework, all_frameworks, find
@@ -17,6 +19,7 @@ from paceline.environments.worker_variables import INHERITED
 from paceline.run.launchers import LAUNCHERS, LaunchCommand, commands, held_port
 from paceline.system.processes import RUN_VARIABLE
 from paceline_worker.protocol import Job
+from tests.factories.command_line import CommandLine, wait_until
 from tests.factories.jobs import job
 
 FOLDER = Path("/results/runs/20250101-120000-abcdef")
@@ -126,10 +129,36 @@ def test_framework_that_serves_all_devices_has_one_process() -> None:
     assert (command.environment["RANK"], command.environment["WORLD_SIZE"]) == ("0", "1")
 
 
-@pytest.mark.parametrize("framework", ["fake", "torch", "jax"])
-def test_every_process_bears_the_mark_of_its_run(framework: str) -> None:
-    marks = [command.environment[RUN_VARIABLE] for command in started(framework, on_devices(2))]
-    assert set(marks) == {"20250101-120000-abcdef"}
+@pytest.mark.parametrize(
+    ("flags", "least"),
+    [
+        (("fake", "--slow", "1:2.0"), 3),  # two ranks and a brake
+        pytest.param(("torch",), 3, marks=pytest.mark.real),  # torchrun and two ranks
+        pytest.param(("jax", "--data", "fake:host"), 1, marks=pytest.mark.real),
+    ],
+    ids=["fake", "torch", "jax"],
+)
+def test_every_process_bears_the_mark_of_its_run(paceline: CommandLine, flags: tuple[str, ...], least: int) -> None:
+    """Of all that are below `paceline run`, whoever has started them."""
+    long = ("--devices", "2xcpu", "--steps", "100000", "--warmup", "2", "--repeats", "1")
+    running = paceline.start("run", "cifar10-conv", "--framework", *flags, *long)
+    try:
+        wait_until(lambda: any(event.get("phase") == "train" for event in paceline.events()), seconds=120)
+        below = psutil.Process(running.pid).children(recursive=True)
+        marks = [process.environ().get(RUN_VARIABLE) for process in below]
+        (run,) = paceline.store.glob("runs/*")
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
+    assert len(marks) >= least
+    assert set(marks) == {run.name}
+    assert paceline.processes() == []
+
+
+def test_mark_of_another_run_is_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was started from another one would be ended with it."""
+    monkeypatch.setenv(RUN_VARIABLE, "20200101-000000-another")
+    assert only_environment("fake", on_devices(1))[RUN_VARIABLE] == "20250101-120000-abcdef"
 
 
 @pytest.mark.parametrize("framework", all_frameworks().values(), ids=all_frameworks())
@@ -148,10 +177,23 @@ def listening(address: str, port: int) -> socket.socket:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::"])  # noqa: S104 - as frameworks do
 def test_rank_gets_the_port_to_meet_at(address: str) -> None:
+    """It hears who comes; were the port held by one that listens, that one would."""
     if ":" in address and not socket.has_dualstack_ipv6():
         pytest.skip("there is no IPv6")
-    with held_port() as port, listening(address, port), socket.create_connection(("127.0.0.1", port), timeout=10):
-        pass
+    with held_port() as port:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=10)
+        with listening(address, port) as rank, socket.create_connection(("127.0.0.1", port), timeout=10) as other:
+            rank.settimeout(10)
+            heard, _ = rank.accept()
+            with heard:
+                other.sendall(b"rank 1")
+                assert heard.recv(6) == b"rank 1"
+
+
+def test_each_run_meets_at_a_port_of_its_own() -> None:
+    with held_port() as one, held_port() as other:
+        assert one != other
 
 
 def given_from(first: int, last: int, address: str) -> int:

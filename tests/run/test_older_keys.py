@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from paceline.system.machine.hardware import this_machine
 from rich.console import Console
 
 from paceline.analysis.rows.table_rows import table_rows
@@ -29,6 +28,7 @@ from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
 from paceline.studies.scaling.ablations import make_ablations
 from paceline.studies.scaling.explain import rounds_of
+from paceline.system.machine.hardware import this_machine
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
 from tests.factories.runs import FAILED, OK, on_devices, record, save_run, trained
@@ -153,6 +153,7 @@ def test_ablations_that_were_measured_then_are_found() -> None:
     assert keys.isdisjoint(run.key for run in fresh)
 
 
+@pytest.mark.slow
 def test_run_of_a_store_of_then_goes_on_where_it_was(paceline: CommandLine) -> None:
     """Real runs, whose records are given the keys that they would have had."""
     words = ("run", "cifar10-conv", "--framework", "fake", "--steps", "20", "--warmup", "4", "--repeats", "2")

@@ -214,6 +214,7 @@ def test_verdicts_of_both_updates_travel(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_update_is_asked_and_kept(paceline: CommandLine) -> None:
     flags = ("--devices", "2xcpu", "--update", "parameter_server")
     ended = paceline("verify", "mnist-mlp", "--framework", "fake,reference", *flags)

@@ -295,6 +295,7 @@ def test_pages_that_a_child_shares_with_its_rank_count_half(tmp_path: Path, fork
     assert second.cores[0][0] >= first.cores[0][0] > 0
 
 
+@pytest.mark.slow
 def test_memory_that_is_held_is_reported(paceline: CommandLine) -> None:
     flags = ("--batch-size", "8", "--steps", "300", "--warmup", "2", "--repeats", "1")
     ended = paceline("run", "cifar10-conv", "--framework", "fake,fake+hold", *flags)
@@ -310,6 +311,7 @@ def test_memory_that_is_held_is_reported(paceline: CommandLine) -> None:
     assert list(paceline.store.glob("runs/*/shared")) == []
 
 
+@pytest.mark.slow
 def test_run_leaves_utilisation_and_noise(paceline: CommandLine) -> None:
     flags = ("--batch-size", "128", "--steps", "200", "--warmup", "2", "--repeats", "1")  # 2.6 s of training
     assert paceline("run", "cifar10-conv", "--framework", "fake", *flags).returncode == 0

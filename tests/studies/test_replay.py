@@ -56,6 +56,7 @@ def job(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_run_is_repeated_from_its_record_and_compared(measured: CommandLine) -> None:
     old = runs(measured)[1]
     changed = job(old)
@@ -83,6 +84,7 @@ def newest_of_key(store: CommandLine, folder: Path) -> str:
     return str(found["id"])
 
 
+@pytest.mark.slow
 def test_several_repeats_are_held_against_all_runs_of_the_cell(measured: CommandLine) -> None:
     again = measured("replay", runs(measured)[0].name, "--repeats", "3", "--format", "json")
     assert again.returncode == 0, again.stderr
@@ -95,6 +97,7 @@ def test_several_repeats_are_held_against_all_runs_of_the_cell(measured: Command
     assert speed["ratio"]["low"] <= speed["ratio"]["median"] <= speed["ratio"]["high"]
 
 
+@pytest.mark.slow
 def test_other_runs_of_the_cell_are_those_of_the_same_plan(measured: CommandLine) -> None:
     old = [folder.name for folder in runs(measured)]
     ran = measured("run", "cifar10-conv", *SHORT, "--repeats", "2", "--seed", "7", "--again")
@@ -105,6 +108,7 @@ def test_other_runs_of_the_cell_are_those_of_the_same_plan(measured: CommandLine
     assert set(replay(newer[0], 2, store).old_runs) == set(newer)
 
 
+@pytest.mark.slow
 def test_replayed_run_that_fails_is_told_with_its_cause(paceline: CommandLine) -> None:
     flags = ("--framework", "fake+fail", "--steps", "20", "--warmup", "2", "--repeats", "1")
     assert paceline("run", "cifar10-conv", *flags).returncode == 2
@@ -116,6 +120,7 @@ def test_replayed_run_that_fails_is_told_with_its_cause(paceline: CommandLine) -
     assert f"new: {new} failed: {cause} (paceline log {new})" in said, again.stdout
 
 
+@pytest.mark.slow
 def test_command_is_measured_again(paceline: CommandLine, tmp_path: Path) -> None:
     command = [sys.executable, "-c", "print('Speed: 50')"]
     words = paceline.arguments("time", "--repeats", "1", "--name", "mine", "--metric", "images/s=Speed: ([0-9]+)")
@@ -128,6 +133,7 @@ def test_command_is_measured_again(paceline: CommandLine, tmp_path: Path) -> Non
     assert len(paceline.outcomes()) == 2
 
 
+@pytest.mark.slow
 def test_command_from_elsewhere_is_not_run_without_a_word(paceline: CommandLine, tmp_path: Path) -> None:
     mark, other = tmp_path / "mark", CommandLine(tmp_path / "other")
     words = paceline.arguments("time", "--repeats", "1", "--name", "mine")
@@ -220,6 +226,7 @@ def test_timeout_is_that_of_the_plan_if_a_run_can_have_it(tmp_path: Path, told: 
     assert timeout_of(store, record("20250101-000001-aaaaaa", "one")) == seconds
 
 
+@pytest.mark.slow
 def test_framework_that_is_not_installed_is_one_line(measured: CommandLine, tmp_path: Path) -> None:
     words = measured.arguments("replay", runs(measured)[0].name)
     environment = {**os.environ, "PACELINE_ENVIRONMENTS": str(tmp_path / "bare")}

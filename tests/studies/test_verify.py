@@ -126,6 +126,7 @@ def test_wrong_layer_is_named_in_bfloat16(mixed: Job, layer: str, change: Callab
     assert in_rounding_arithmetic(found, mixed, tmp_path)["output"] == {layer}
 
 
+@pytest.mark.slow
 def test_other_rules_are_caught_in_bfloat16(mixed: Job, tmp_path: Path) -> None:
     recipe = replace(mixed.recipe, nesterov=True)
     assert in_rounding_arithmetic(shown(replace(mixed, recipe=recipe), Rounding), mixed, tmp_path)["update"]

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from paceline.system.machine.hardware import this_machine
 
 from paceline.store.records.samples import read_samples
 from paceline.system.machine.cgroups import Throttling, cpu_groups, memory_limit_bytes, quota_cores, throttling
+from paceline.system.machine.hardware import this_machine
 from tests.factories.command_line import CommandLine
 from tests.factories.control_groups import v1, v2
 
@@ -168,6 +168,7 @@ def succeeded(group: Path, *words: str) -> str:
     return ended.stdout
 
 
+@pytest.mark.slow
 @can_make_groups
 def test_quota_is_planned_with_and_recorded(one_core: Path, paceline: CommandLine) -> None:
     flags = ("--framework", "fake", "--devices", "1xcpu,2xcpu", "--steps", "4", "--warmup", "1", "--repeats", "1")
@@ -184,6 +185,7 @@ def test_quota_is_planned_with_and_recorded(one_core: Path, paceline: CommandLin
     )  # it sleeps, but others are there, too
 
 
+@pytest.mark.slow
 @can_make_groups
 def test_command_that_is_throttled_is_marked(one_core: Path, paceline: CommandLine) -> None:
     busy = ("--", sys.executable, "-c", BUSY.replace("{group}", one_core.name))

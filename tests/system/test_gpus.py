@@ -88,6 +88,7 @@ def rows(store: Path) -> list[dict[str, Any]]:
     return [dict(row) for row in Store(store).query(sql)]
 
 
+@pytest.mark.slow
 def test_lost_card_explains_a_failure_and_the_plan_goes_on(driver: FakeDriver, tmp_path: Path) -> None:
     driver.tell(GOOD, (OK, GPU_IS_LOST, GPU_IS_LOST, 0, 0))
     ended = run(driver, tmp_path, "fake+fail,fake", "cuda:1")
@@ -102,6 +103,7 @@ def test_lost_card_explains_a_failure_and_the_plan_goes_on(driver: FakeDriver, t
     assert "* fake cuda:1: the driver could not tell of cuda:1: GPU is lost" in ended.stdout
 
 
+@pytest.mark.slow
 def test_run_survives_a_card_that_is_lost_while_it_trains(driver: FakeDriver, tmp_path: Path) -> None:
     driver.tell(GOOD)
     words = command(tmp_path, "fake", "cuda:0", steps=200)  # 2.6 s of training
@@ -114,6 +116,7 @@ def test_run_survives_a_card_that_is_lost_while_it_trains(driver: FakeDriver, tm
     assert "* fake cuda:0: the driver could not tell of cuda:0: GPU is lost" in shown
 
 
+@pytest.mark.slow
 def test_card_that_does_not_tell_its_memory_has_no_figure_and_no_trouble(driver: FakeDriver, tmp_path: Path) -> None:
     driver.tell(SHARED_MEMORY, LOST)  # of the other one nothing is asked
     ended = run(driver, tmp_path, "fake", "cuda:0")

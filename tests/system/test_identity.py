@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from paceline.system.machine.hardware import Machine, this_machine
 
 from paceline.system.errors import UserError
+from paceline.system.machine.hardware import Machine, this_machine
 from paceline.system.machine.identity import VARIABLE, identity, in_container, name_machine
 from tests.factories.machines import machine
 

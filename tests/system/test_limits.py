@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +12,16 @@ from paceline.plan.matrix import cells_of
 from paceline.plan.planning import make_plan
 from paceline.plan.suite import FIELDS, load_suite, make_suite
 from paceline.system.errors import UserError
+from tests.factories.command_line import here
 from tests.factories.machines import machine
 
 DIGITS = "9" * 5000
 FAKE = ("plan", "cifar10-conv", "--framework", "fake")
 
 
-def said(*words: str, seconds: float = 60.0) -> str:
+def said(*words: str) -> str:
     """What the command line answers to a mistake."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "paceline", *words], capture_output=True, text=True, timeout=seconds, check=False
-    )
+    ended = here(*words)
     assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr[-500:]
     assert ended.stderr.startswith("paceline: ")
     assert ended.stderr.count("\n") == 1

@@ -150,6 +150,7 @@ def test_lock_that_is_no_regular_file_is_refused_in_one_line(lock: Path, kind: s
         pass
 
 
+@pytest.mark.slow
 def test_commands_that_measure_refuse_wait_and_name_their_run(paceline: CommandLine) -> None:
     paceline(*FAKE)
     (done,) = (path.name for path in (paceline.store / "runs").iterdir())

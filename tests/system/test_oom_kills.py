@@ -95,6 +95,7 @@ def test_kernel_counts_a_process_that_it_has_really_killed(small_group: Path) ->
     assert oom_kills.kills() == elsewhere  # another group's count is another
 
 
+@pytest.mark.slow
 def test_worker_that_the_kernel_killed_for_want_of_memory_is_told_as_that(
     small_group: Path, paceline: CommandLine
 ) -> None:

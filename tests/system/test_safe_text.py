@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +31,7 @@ from paceline.studies.replay.results import compare_runs
 from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import escaped, message, printable, printed, quoted
 from tests.bundles.made import TRAINED, of_machine, verdict
+from tests.factories.command_line import here
 from tests.factories.events import entered, failed
 from tests.factories.machines import machine
 from tests.factories.runs import FAILED, OK, begin_run, cell, save_plan
@@ -154,12 +153,6 @@ def test_report_of_strange_names_steers_nothing(hostile: Store, tmp_path: Path) 
     assert steered(page).strip("\t") == ""
 
 
-def command_line(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "paceline", *words], capture_output=True, text=True, timeout=60, check=False
-    )
-
-
 def test_error_line_steers_nothing(tmp_path: Path) -> None:
     name = "\x1b]0;evil\x07\x9b\u202e"
     for words in (
@@ -174,7 +167,7 @@ def test_error_line_steers_nothing(tmp_path: Path) -> None:
         ("audit", name),
         ("replay", name),
     ):
-        ended = command_line(*words)
+        ended = here(*words)
         assert ended.returncode == 1, words
         assert ended.stderr.count("\n") == 1, words
         assert steered(ended.stderr) == "", words
@@ -186,7 +179,7 @@ LONG = ["x" * 100_000, "x " * 50_000, "'" * 100_000, "\x1b" * 100_000, "\u202e" 
 @pytest.mark.parametrize("value", LONG, ids=["letters", "words", "quotes", "escapes", "directions"])
 def test_long_value_is_cut(value: str) -> None:
     for words in (("plan", value), (value,), ("show", "--target", value), ("show", "--suite", value), ("log", value)):
-        ended = command_line(*words)
+        ended = here(*words)
         assert ended.returncode == 1, words[0]
         assert ended.stderr.count("\n") == 1
         assert len(ended.stderr) < 1600

@@ -147,6 +147,7 @@ def test_ranks_take_slices_one_after_the_other() -> None:
     assert [part((43, 43, 42), rank) for rank in range(3)] == [slice(0, 43), slice(43, 86), slice(86, 128)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, ready in READY.items() if without_whitening(ready)])
 def test_ranks_together_see_what_one_would_see(dataset: Dataset, name: str) -> None:
     def steps(shares: tuple[int, ...]) -> list[tuple[Any, ...]]:

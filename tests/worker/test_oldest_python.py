@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import paceline_worker
 
@@ -22,12 +21,35 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def imported(path: Path) -> set[str]:
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Every top-level package that a file imports, wherever it does."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = list(ast.walk(tree(path)))
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     froms = {node.module or "." for node in nodes if isinstance(node, ast.ImportFrom)}
-    return {name.split(".")[0] for name in plain | froms}
+    return frozenset(name.split(".")[0] for name in plain | froms)
+
+
+def evaluates_annotations(path: Path) -> bool:
+    code = [
+        node for node in tree(path).body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    ]
+    futures = [node for node in code if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    return bool(code) and [alias.name for node in futures for alias in node.names] != ["annotations"]
+
+
+def newer_syntax(path: Path) -> str:
+    """What the oldest Python would say of the file; nothing if it can read it."""
+    try:
+        ast.parse(path.read_text(encoding="utf-8"), filename=str(path), feature_version=OLDEST)
+    except SyntaxError as error:
+        return str(error)
+    return ""
 
 
 def test_both_kinds_of_files_are_found() -> None:
@@ -37,30 +59,24 @@ def test_both_kinds_of_files_are_found() -> None:
     assert "frameworks/torch/backend.py" not in map(name_of, NEUTRAL)
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_file_is_in_the_syntax_of_the_oldest_python(path: Path) -> None:
-    ast.parse(path.read_text(encoding="utf-8"), filename=str(path), feature_version=OLDEST)
+def test_files_are_in_the_syntax_of_the_oldest_python() -> None:
+    assert {name_of(path): said for path in FILES if (said := newer_syntax(path))} == {}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_annotations_are_not_evaluated(path: Path) -> None:
+def test_annotations_are_not_evaluated() -> None:
     """Otherwise `tuple[float, float]` or `X | None` in a signature would fail where these are not yet known."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    code = [node for node in tree.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
-    futures = [node for node in code if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
-    assert not code or [alias.name for node in futures for alias in node.names] == ["annotations"]
+    assert [name_of(path) for path in FILES if evaluates_annotations(path)] == []
 
 
-@pytest.mark.parametrize("path", NEUTRAL, ids=name_of)
-def test_neutral_file_imports_the_standard_library_numpy_and_its_own(path: Path) -> None:
-    assert imported(path) - set(sys.stdlib_module_names) <= {"numpy", "paceline_worker"}
+def test_neutral_files_import_the_standard_library_numpy_and_their_own() -> None:
+    allowed = {"numpy", "paceline_worker", *sys.stdlib_module_names}
+    assert {name_of(path): foreign for path in NEUTRAL if (foreign := imported(path) - allowed)} == {}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_no_file_imports_the_orchestrator(path: Path) -> None:
-    assert "paceline" not in imported(path)
+def test_no_file_imports_the_orchestrator() -> None:
+    assert [name_of(path) for path in FILES if "paceline" in imported(path)] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_no_module_is_newer_than_the_oldest_python(path: Path) -> None:
-    assert imported(path).isdisjoint({"tomllib", "zoneinfo", "graphlib"})
+def test_no_module_is_newer_than_the_oldest_python() -> None:
+    newer = {"tomllib", "zoneinfo", "graphlib"}
+    assert {name_of(path): found for path in FILES if (found := imported(path) & newer)} == {}
