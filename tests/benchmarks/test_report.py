@@ -18,7 +18,7 @@ from paceline.studies.audit.store import examine
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytest_plugins = ("tests.browser",)
+pytest_plugins = ("tests.browser.chromium",)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from paceline.store.store import Store
 from tests.factories.runs import cell, record, save_plan, save_run, trained
 from tests.factories.server import serving
 
-pytest_plugins = ("tests.browser",)
+pytest_plugins = ("tests.browser.chromium",)
 pytestmark = pytest.mark.browser
 
 CELLS, REPEATS = 45, 5  # more than the 30 lines that a table shows at first

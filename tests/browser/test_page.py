@@ -15,7 +15,7 @@ from paceline.report.page.report_page import render_report, report_context, writ
 from tests.factories.report import EVIL, made_store
 from tests.factories.rows import made_row
 
-pytest_plugins = ("tests.browser",)
+pytest_plugins = ("tests.browser.chromium",)
 pytestmark = pytest.mark.browser
 
 SHOTS = os.environ.get("PACELINE_SHOTS")  # a folder for pictures that somebody wants to look at

@@ -15,7 +15,7 @@ from tests.factories.command_line import CommandLine, wait_until
 from tests.factories.runs import FAILED, cell, record, save_plan, save_run, trained
 from tests.factories.server import Served, serving
 
-pytest_plugins = ("tests.browser",)
+pytest_plugins = ("tests.browser.chromium",)
 pytestmark = pytest.mark.browser
 
 SHOTS = os.environ.get("PACELINE_SHOTS")  # where to put pictures of what was seen, if anybody wants to look
