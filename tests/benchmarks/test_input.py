@@ -209,7 +209,7 @@ def test_every_round_measures_all_pipelines_and_all_runs(tmp_path: Path) -> None
     assert all(each.speed.images_per_second > 0 for each in trained)
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.usefixtures("cifar10")
 def test_turns_of_real_and_fake_images_make_one_ratio() -> None:
     """The fake framework takes as long for both, but a busy machine may not have its real images ready."""

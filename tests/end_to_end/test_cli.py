@@ -166,7 +166,7 @@ def seconds_of(paceline: CommandLine, run_id: str) -> float:
     return sum(max(float(block["seconds"]) for block in blocks) for blocks in zip(*ranks, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 def test_speeds_are_those_of_the_time_that_the_fake_framework_is_known_to_take(paceline: CommandLine) -> None:
     """It sleeps 0.1 ms for each image of a device. No clock may show less; a busy machine adds to it."""
     flags = ("--devices", "1xcpu,2xcpu", "--steps", "40", "--warmup", "2", "--repeats", "2")
@@ -214,6 +214,7 @@ def test_read_only_store_is_one_line(small_disk: Path) -> None:
     assert ended.stderr.count("\n") == 1
 
 
+@pytest.mark.alone
 def test_help_is_fast() -> None:
     def used() -> float:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -220,7 +220,7 @@ def shares_by_pilots(paceline: CommandLine) -> list[int]:
     return [round(128 * first / (first + second)), round(128 * second / (first + second))]
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 def test_measured_shares_beat_equal_ones_on_unlike_devices(paceline: CommandLine) -> None:
     flags = ("--devices", "2xcpu", "--shares", "equal,measured", "--slow", "1:2.0")
     ended = paceline("run", "cifar10-conv", "--framework", "fake", *flags, *SHORT)

@@ -251,7 +251,7 @@ def milliseconds(found: dict[str, Any]) -> dict[str, float]:
     return {part["name"]: 1000 * part["seconds"]["median"] for part in found["time"]["parts"]}
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("cause", "data"), [("input", "fake:python"), ("exchange", "fake:device"), ("contention", "fake:device")]
 )
@@ -261,14 +261,14 @@ def test_staged_cause_is_named_with_its_milliseconds(paceline: CommandLine, caus
     assert milliseconds(found)[cause] == pytest.approx(DELAY, rel=0.3)
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 def test_slowed_device_is_imbalance(paceline: CommandLine) -> None:
     found = explained(paceline, "--framework", "fake", "--slow", "1:3.0", *stage(batch_size=128))
     assert found["time"]["largest"] == "imbalance"
     assert milliseconds(found)["imbalance"] == pytest.approx(2 * 6.4, rel=0.4)  # 64 images take 6.4 ms, or three times
 
 
-@pytest.mark.slow
+@pytest.mark.alone
 def test_measured_shares_are_those_of_all_ablations_and_leave_little_imbalance(paceline: CommandLine) -> None:
     flags = ("--framework", "fake", "--slow", "1:3.0", "--shares", "measured", *stage(batch_size=128))
     found = explained(paceline, *flags)
