@@ -21,7 +21,7 @@ from rich.console import Console
 from benchmarks.comparison import spread
 from benchmarks.contestants import ROOT, WORKLOAD, Meter, run_ours
 from benchmarks.overhead import show_table
-from paceline.analysis.statistics.estimates import Estimate, difference
+from paceline.analysis.statistics.intervals import Estimate, difference
 from paceline.catalog import datasets
 from paceline.catalog.frameworks import find
 from paceline.catalog.networks.cost import NetworkCost

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from benchmarks.noise_shapes import SHAPES, Shape, true_median
-from paceline.analysis.statistics.estimates import LEAST_TO_STOP, SEQUENTIAL_CONFIDENCE, Estimate, estimate
+from paceline.analysis.statistics.intervals import LEAST_TO_STOP, SEQUENTIAL_CONFIDENCE, Estimate, estimate
 
 SEED = 1
 LEAST = 0.93  # of the intervals must hold the true median

@@ -33,7 +33,7 @@ from benchmarks.comparison import (
 )
 from benchmarks.contestants import Meter, run_ours, turns_of
 from benchmarks.overhead import show_table
-from paceline.analysis.statistics.estimates import estimate
+from paceline.analysis.statistics.intervals import estimate
 from paceline.catalog import datasets
 from paceline.catalog.workloads import WORKLOADS
 from paceline.plan.planning import Plan, Run, make_plan

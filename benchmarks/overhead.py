@@ -33,7 +33,7 @@ from benchmarks.comparison import (
     with_interval,
 )
 from benchmarks.contestants import WORKLOAD, YARDSTICKS, Meter, run_duel, run_handwritten, run_ours
-from paceline.analysis.statistics.estimates import Estimate, estimate
+from paceline.analysis.statistics.intervals import Estimate, estimate
 from paceline.plan.planning import Plan, Run, make_plan
 from paceline.plan.suite import make_suite
 from paceline.run.session import RunTools

@@ -27,7 +27,7 @@ from benchmarks.many_runs import RUNS, many_runs
 from benchmarks.overhead import show_table
 from paceline.analysis.findings import findings
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.analysis.statistics.estimates import Estimate, estimate
+from paceline.analysis.statistics.intervals import Estimate, estimate
 from paceline.report.tables.columns import tables
 from paceline.report.tables.sentences import sentences
 from paceline.run.launchers import held_port

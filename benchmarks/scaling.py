@@ -20,7 +20,7 @@ from benchmarks.comparison import Target, exit_code, paired_ratio, spread, verdi
 from benchmarks.contestants import Meter, run_ours
 from benchmarks.input import plan_without_skips
 from benchmarks.overhead import show_table
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.plan.planning import Plan, Run
 from paceline.run.session import RunTools
 from paceline.store.store import Store

@@ -25,7 +25,7 @@ from benchmarks.mutants.networks import Setting, settings
 from benchmarks.mutants.stage import Asked, Seen, asked_of, contestant, show, told
 from paceline.store.records.verdict import Divergence
 from paceline.studies.equivalence import dropout
-from paceline.studies.equivalence.quantities import finding, findings_of
+from paceline.studies.equivalence.tolerances import finding, findings_of
 
 # How many mutants of a network: JAX and TensorFlow compile anew for each that changes the network, JAX for 6 to 30 s.
 FRAMEWORKS = {"torch": 60, "mxnet": 40, "tensorflow": 14, "jax": 9}

@@ -32,7 +32,7 @@ from benchmarks.input import (
     real_targets,
 )
 
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.catalog import datasets
 from paceline.catalog.workloads import WORKLOADS
 from paceline.store.store import Store

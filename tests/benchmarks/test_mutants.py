@@ -23,7 +23,7 @@ from paceline.environments.virtual_environments import hindrance
 from paceline.plan.devices import parse_devices
 from paceline.store.records.verdict import Divergence
 from paceline.studies.equivalence import dropout
-from paceline.studies.equivalence.quantities import QUANTITIES
+from paceline.studies.equivalence.tolerances import QUANTITIES
 from paceline.studies.equivalence.verification_cases import VerificationCase
 from paceline.studies.equivalence.verify import make_verification, verify
 from paceline.system.machine.hardware import this_machine

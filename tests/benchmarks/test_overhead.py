@@ -40,7 +40,7 @@ from benchmarks.handwritten.rein import Rein
 from benchmarks.handwritten.task import CLASSES
 from benchmarks.overhead import contests_of, place_in_table, planned
 
-from paceline.analysis.statistics.estimates import Estimate, estimate
+from paceline.analysis.statistics.intervals import Estimate, estimate
 from paceline.catalog.networks.cost import NetworkCost
 from paceline.catalog.workloads import WORKLOADS
 from paceline.plan.cell import Cell

@@ -11,7 +11,7 @@ import pytest
 
 from paceline.analysis.rows.command_rows import CommandRow
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.catalog.frameworks import FOLDER
 from paceline.catalog.workloads import WORKLOADS
 from paceline.cli import app, reference

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from paceline.analysis.comparison.compare import compare
 from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.studies import audits, comparison
 from paceline.report.tables import render, render_layouts
 from paceline.report.tables.layouts import LAYOUTS, Grid

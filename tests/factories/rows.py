@@ -6,7 +6,7 @@ import msgspec
 
 from paceline.analysis.rows.command_rows import CommandRow
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.store.resources import Noise
 
 

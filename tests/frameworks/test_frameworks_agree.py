@@ -10,7 +10,7 @@ import pytest
 from paceline.catalog.frameworks import all_frameworks, find
 from paceline.environments.virtual_environments import hindrance
 from paceline.studies.equivalence.probing import Probe, probe, reference_probe
-from paceline.studies.equivalence.quantities import QUANTITIES
+from paceline.studies.equivalence.tolerances import QUANTITIES
 from paceline.studies.equivalence.verify import Verification, compare_with_reference
 from paceline_worker.graph import OPS
 from paceline_worker.protocol import Job, Recipe

@@ -15,7 +15,7 @@ from paceline.environments.worker_code import deploy
 from paceline.plan.devices import parse_devices
 from paceline.studies.equivalence import probing
 from paceline.studies.equivalence.probing import Arrays, probe, reference_probe
-from paceline.studies.equivalence.quantities import END_TO_END, QUANTITIES, derived, differences_of
+from paceline.studies.equivalence.tolerances import END_TO_END, QUANTITIES, derived, differences_of
 from paceline.studies.equivalence.verification_cases import VerificationCase
 from paceline.studies.equivalence.verify import make_verification, verify
 from paceline.system.machine.hardware import this_machine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paceline.analysis.rows.chance_accuracy import least_target
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.page.answers import Answer, Times, answers, common_target, silence
 from paceline.store.series import Moment
 from tests.factories.rows import made_row

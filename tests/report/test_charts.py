@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from paceline.analysis.rows.row import DeviceScaling, Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.charts import KINDS, figures, pictures
 from paceline.report.charts.kinds import Picture
 from paceline.report.charts.parts import MOST_CELLS, MOST_LINES

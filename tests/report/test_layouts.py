@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.tables import render_layouts
 from paceline.report.tables.layouts import LAYOUTS, Grid, by_source, long, matrix, transposed
 from paceline.report.tables.rerun_command import command_line

@@ -14,7 +14,7 @@ import pytest
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.page import report_page
 from paceline.report.page.badges import marks_of
 from paceline.report.page.report_page import write_report

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.cli.actions import TableOptions, show_table
 from paceline.report.tables import render_layouts
 from paceline.report.tables.published_comparison import PublishedPair, has_epochs, pairs_of, with_published

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.tables.columns import joined, tables, utilisation
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.remarks import remarks

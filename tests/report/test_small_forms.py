@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.page.answers import answers, silence
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.remarks import remarks

@@ -15,7 +15,7 @@ import pytest
 from paceline.analysis.rows.resource_rows import unrest
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.plan.cell import Cell
 from paceline.report.tables import columns
 from paceline.report.tables.remarks import remarks

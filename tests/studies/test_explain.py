@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.studies import explanation
 from paceline.studies.scaling.ablations import make_ablations
 from paceline.studies.scaling.explain import AblationTimes, Explanation

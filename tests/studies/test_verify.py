@@ -14,7 +14,7 @@ from paceline.report.studies.verdicts import sentence
 from paceline.store import certificates
 from paceline.store.records.verdict import Divergence, Verdict
 from paceline.studies.equivalence.probing import Arrays
-from paceline.studies.equivalence.quantities import END_TO_END, QUANTITIES, compare, derived, differences_of
+from paceline.studies.equivalence.tolerances import END_TO_END, QUANTITIES, compare, derived, differences_of
 from paceline_worker import graph as g
 from paceline_worker import probe
 from paceline_worker.frameworks.reference.backend import FrameworkBackend

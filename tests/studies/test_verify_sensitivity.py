@@ -12,7 +12,7 @@ from benchmarks.mutants.judging import reference
 from benchmarks.mutants.wrong import KINDS, Faithful
 
 from paceline.studies.equivalence.probing import Arrays
-from paceline.studies.equivalence.quantities import findings_of
+from paceline.studies.equivalence.tolerances import findings_of
 from paceline.studies.equivalence.verify import gently
 from paceline_worker import probe
 from paceline_worker.frameworks.reference.backend import FrameworkBackend

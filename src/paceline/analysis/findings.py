@@ -13,7 +13,7 @@ from paceline.analysis.rows.chance_accuracy import little_better
 from paceline.analysis.rows.labels import placed, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import OneDeviceRows, next_fewer, training
-from paceline.analysis.statistics.estimates import (
+from paceline.analysis.statistics.intervals import (
     FACTORS,
     PART_DIFFERENCES,
     PARTS,

@@ -20,7 +20,7 @@ from paceline.environments import virtual_environments
 from paceline.environments.virtual_environments import Environment
 from paceline.plan.planning import Plan, Run
 from paceline.plan.published.cells import added
-from paceline.plan.repeats import few_repeats_warning
+from paceline.plan.repeats_warning import few_repeats_warning
 from paceline.plan.requested_suites import plan_of, suite_files
 from paceline.plan.skipping import skip_summary
 from paceline.plan.suite import has_small_form

@@ -9,7 +9,7 @@ import msgspec
 from paceline.analysis.comparison.command_names import check_names
 from paceline.analysis.comparison.differences import RunPair, differences
 from paceline.analysis.comparison.selections import CellRuns, Side, named
-from paceline.analysis.statistics.estimates import CONFIDENCE, Estimate, ratio
+from paceline.analysis.statistics.intervals import CONFIDENCE, Estimate, ratio
 from paceline.analysis.statistics.significance import LEVEL, detectable, mann_whitney, runs_needed, smallest_p
 from paceline.plan.cell import Cell
 from paceline.system.errors import UserError

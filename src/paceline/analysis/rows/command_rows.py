@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from paceline.analysis.statistics.estimates import Estimate, estimate
+from paceline.analysis.statistics.intervals import Estimate, estimate
 from paceline.plan.external.command import ExternalCommand
 
 MEBIBYTE = 2**20

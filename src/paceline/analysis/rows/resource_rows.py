@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paceline.analysis.statistics.estimates import LEAST_TO_STOP, Estimate
+from paceline.analysis.statistics.intervals import LEAST_TO_STOP, Estimate
 from paceline.store.resources import Noise, Range, preallocated
 
 MEBIBYTE = 2**20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from paceline.analysis.rows.command_rows import CommandRow
-from paceline.analysis.statistics.estimates import Estimate, confidence_of
+from paceline.analysis.statistics.intervals import Estimate, confidence_of
 from paceline.store.resources import Noise, Range
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from paceline.analysis.rows.row import DeviceScaling
-from paceline.analysis.statistics.estimates import Estimate, ratio
+from paceline.analysis.statistics.intervals import Estimate, ratio
 from paceline.plan.devices import DeviceSet, parse_devices
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from paceline.analysis.statistics.estimates import LEAST_TO_STOP, NOISY, Estimate, confidence_of
+from paceline.analysis.statistics.intervals import LEAST_TO_STOP, NOISY, Estimate, confidence_of
 
 OK, NOISY_CELL, FAILED, SKIPPED, NOT_RUN = ORDER = ("ok", "noisy", "failed", "skipped", "not run")
 

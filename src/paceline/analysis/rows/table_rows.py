@@ -18,7 +18,7 @@ from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import scaled
 from paceline.analysis.rows.selection import OF_PLANS, MeasuredCell, select, shown_plan
 from paceline.analysis.rows.statuses import FAILED, NOISY_CELL, NOT_RUN, RunCounts, status_of
-from paceline.analysis.statistics.estimates import PARTS, Estimate, estimate
+from paceline.analysis.statistics.intervals import PARTS, Estimate, estimate
 from paceline.catalog.networks.cost import NetworkCost
 from paceline.catalog.workloads import all_workloads
 from paceline.catalog.workloads.definition import Workload

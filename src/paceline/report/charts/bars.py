@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.charts.captions import MOST_NAMED, outcome, with_interval
 from paceline.report.charts.parts import MOST_INTERVAL, ChartData, ChartedRows, Drawing, amount, layer, silent, words
 from paceline.report.charts.style import BAR_STEP, WIDTH, Spec

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.escaping import few
 from paceline.report.tables.columns import machines
 from paceline.system.text.formatting import number

@@ -11,7 +11,7 @@ from paceline.analysis.findings import ACCURACY, MEMORY, RATIO, SPEED, ComparedW
 from paceline.analysis.rows.chance_accuracy import floor_of
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate, estimate
+from paceline.analysis.statistics.intervals import Estimate, estimate
 from paceline.report.escaping import page_text
 from paceline.report.tables.columns import accuracy, interval
 from paceline.report.tables.sentences import as_difference, as_factor

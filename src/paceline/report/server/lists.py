@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from paceline.analysis.rows.statuses import IntervalTarget, RunCounts, counted, status_of
-from paceline.analysis.statistics.estimates import estimate
+from paceline.analysis.statistics.intervals import estimate
 from paceline.plan.cell import Cell
 from paceline.report.server.live import moment_of
 from paceline.report.server.stored_cell_names import names_in

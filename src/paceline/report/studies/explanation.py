@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.escaping import markdown_cell
 from paceline.studies.scaling.explain import Explanation
 from paceline.studies.scaling.lost_time import (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from paceline.report.escaping import markdown_cell
 from paceline.store.records.verdict import Divergence, Verdict
 from paceline.studies.equivalence import dropout
-from paceline.studies.equivalence.quantities import QUANTITIES
+from paceline.studies.equivalence.tolerances import QUANTITIES
 from paceline.system.text import safe_text
 from paceline.system.text.safe_text import plainly
 

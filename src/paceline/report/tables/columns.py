@@ -8,7 +8,7 @@ from itertools import groupby
 
 from paceline.analysis.rows.labels import DEVICES, placed, where
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.plan.cell_names import length_in_words
 from paceline.system.text.formatting import NOTHING, number
 

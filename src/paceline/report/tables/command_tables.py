@@ -9,7 +9,7 @@ import msgspec
 from paceline.analysis.rows.command_rows import CommandRow
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.tables.columns import Column, accuracy, interval, memory
 from paceline.system.text.formatting import NOTHING, number
 from paceline.system.text.safe_text import printable

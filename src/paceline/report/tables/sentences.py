@@ -8,7 +8,7 @@ import msgspec
 
 from paceline.analysis.findings import ComparedWith, Finding, findings
 from paceline.analysis.rows.row import Row
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.escaping import few
 from paceline.report.tables.columns import tables
 from paceline.report.tables.small_forms import only_runs

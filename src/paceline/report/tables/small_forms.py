@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from paceline.analysis.rows.row import Row
-from paceline.plan.repeats import FEW_REPEATS
+from paceline.plan.repeats_warning import FEW_REPEATS
 
 
 def only_runs(rows: Sequence[Row]) -> bool:

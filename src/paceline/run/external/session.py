@@ -24,8 +24,8 @@ from paceline.plan.suite import Suite
 from paceline.run import diagnosis, failure_messages, internal_errors
 from paceline.run.diagnosis import end_of_log, signal_name, with_processes
 from paceline.run.external import command_line as words
-from paceline.run.external.command_code import code_of
 from paceline.run.external.process import CommandProcess
+from paceline.run.external.script_identity import code_of
 from paceline.run.session import ignore
 from paceline.run.worker import LOG_FILE
 from paceline.store.index.command_usage import FILE, WaiterReport, usage_of

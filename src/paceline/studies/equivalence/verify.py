@@ -14,7 +14,7 @@ from paceline.plan.shares import EQUAL
 from paceline.store.records.verdict import Divergence, Verdict
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.probing import Arrays, Probe, probe, reference_probe
-from paceline.studies.equivalence.quantities import Judge, finding, findings_of
+from paceline.studies.equivalence.tolerances import Judge, finding, findings_of
 from paceline.studies.equivalence.verification_cases import VerificationCase
 from paceline.system.machine.hardware import Machine
 from paceline_worker.graph import Graph

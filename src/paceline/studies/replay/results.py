@@ -13,7 +13,7 @@ import msgspec
 
 from paceline.analysis.comparison.compare import judge
 from paceline.analysis.comparison.differences import RunPair, differences
-from paceline.analysis.statistics.estimates import Estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.plan.cell_names import cell_name
 from paceline.store.index.rows import read_run
 from paceline.store.index.setups import setup_of

@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from paceline.analysis.statistics.estimates import FACTORS, TERMS, Estimate, SymmetricScale, estimate
+from paceline.analysis.statistics.intervals import FACTORS, TERMS, Estimate, SymmetricScale, estimate
 
 INPUT, EXCHANGE, CONTENTION, IMBALANCE, REST = "input", "exchange", "contention", "imbalance", "the rest"
 SMALL = 0.10  # a smaller part of a step is no loss to speak of

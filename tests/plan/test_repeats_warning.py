@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.plan.repeats import few_repeats_warning
+from paceline.plan.repeats_warning import few_repeats_warning
 from paceline.plan.requested_suites import read_suite
 from tests.factories.command_line import CommandLine
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.analysis.statistics import order_statistics, student_t
-from paceline.analysis.statistics.estimates import (
+from paceline.analysis.statistics.intervals import (
     CONFIDENCE,
     FEW,
     NOISY,

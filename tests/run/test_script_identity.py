@@ -17,7 +17,7 @@ from paceline.analysis.comparison.selections import choose
 from paceline.plan.external.command import CommandCode, ExternalCommand
 from paceline.report.page.run_details import of_runs
 from paceline.report.server.run_page import one_run
-from paceline.run.external.command_code import LARGEST_BYTES, code_of
+from paceline.run.external.script_identity import LARGEST_BYTES, code_of
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
 from paceline.system.errors import UserError
