@@ -14,9 +14,9 @@ from tests.docs.documented import ROOT
 
 PICTURE = ROOT / "docs" / "rooms.svg"
 LAYERS = "Rooms import only rooms below them"  # the name of the contract in pyproject.toml
-CELL, LEFT, TOP, TEXT = 46, 130, 40, 620
+CELL, LEFT, TOP, TEXT = 46, 110, 84, 780
 STYLE = (
-    "text{font:13px sans-serif;fill:#1f2937}.room{font-weight:600}.number{text-anchor:middle;fill:#fff}"
+    "text{font:12px sans-serif;fill:#1f2937}.room{font-weight:600}.number{text-anchor:middle;fill:#fff}"
     ".what{fill:#4b5563}.own{fill:#e5e7eb}.paper{fill:#fff}"
 )
 
@@ -68,7 +68,7 @@ def picture() -> str:
 def _headings(names: list[str]) -> Iterator[str]:
     for place, name in enumerate(names):
         x, y = LEFT + CELL * place + CELL / 2, TOP + CELL * place + CELL / 2 + 5
-        yield f'<text x="{x:g}" y="{TOP - 8}" text-anchor="middle" font-size="9">{name[:7]}</text>'
+        yield f'<text transform="translate({x:g} {TOP - 6}) rotate(-45)">{name}</text>'
         yield f'<text class="room" x="8" y="{y:g}">{name}</text>'
         yield f'<text class="what" x="{LEFT + CELL * len(names) + 12}" y="{y:g}">{escape(purpose(name))}</text>'
 

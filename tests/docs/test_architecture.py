@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
@@ -31,13 +32,8 @@ def test_picture_is_that_of_the_imports() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = grimp.build_graph("paceline")
-    circles = [
-        (module, imported)
-        for module in graph.modules
-        for imported in graph.find_modules_directly_imported_by(module)
-        if graph.chain_exists(imported, module)
-    ]
-    assert circles == []
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imports).prepare()  # refuses a circle and names its modules
 
 
 @pytest.mark.parametrize("package", sorted(path.parent for path in SOURCE.rglob("__init__.py")), ids=lambda p: p.name)

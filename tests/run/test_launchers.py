@@ -17,6 +17,7 @@ from paceline.catalog.frameworks import Framework, all_frameworks, find
 from paceline.environments import virtual_environments
 from paceline.environments.worker_variables import INHERITED
 from paceline.run.launchers import LAUNCHERS, LaunchCommand, commands, held_port
+from paceline.system.errors import UserError
 from paceline.system.processes import RUN_VARIABLE
 from paceline_worker.protocol import Job
 from tests.factories.command_line import CommandLine, wait_until
@@ -164,6 +165,14 @@ def test_mark_of_another_run_is_not_inherited(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("framework", all_frameworks().values(), ids=all_frameworks())
 def test_launcher_of_every_framework_exists(framework: Framework) -> None:
     assert framework.launcher in LAUNCHERS
+
+
+def test_launcher_that_a_plugin_misspelled_is_named() -> None:
+    misspelled = msgspec.structs.replace(find("fake").framework, launcher="torchrnu")
+    with pytest.raises(
+        UserError, match=r"Unknown launcher 'torchrnu'. Did you mean 'torchrun'\? Known: direct, torchrun"
+    ):
+        started(misspelled, on_devices(2))
 
 
 def listening(address: str, port: int) -> socket.socket:

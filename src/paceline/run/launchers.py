@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from paceline.catalog.frameworks import Framework
 from paceline.environments.worker_variables import worker_environment
+from paceline.system.errors import unknown
 from paceline.system.processes import RUN_VARIABLE
 from paceline_worker.protocol import Job
 
@@ -92,6 +93,8 @@ def commands(
     processes = framework.process_count(len(job.devices))
     environment = {**worker_environment(framework, code, len(job.cores[0])), RUN_VARIABLE: folder.name}
     launcher = framework.launcher if processes > 1 else "direct"
+    if launcher not in LAUNCHERS:
+        raise unknown("launcher", launcher, LAUNCHERS)
     return LAUNCHERS[launcher](Launch(python, folder, processes, environment, port))
 
 
