@@ -1,4 +1,4 @@
-"""Pages in the Chromium that is installed: one browser for all tests, and a page that may not complain."""
+"""Pages in the Chromium that is installed: one browser for each file of tests, and a page that may not complain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 OWN = ("file:", "data:", "http://127.0.0.1:", "http://localhost:")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open its event loop runs, and other tests want one of their own
 def browser() -> Iterator[Browser]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
