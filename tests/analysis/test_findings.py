@@ -29,7 +29,7 @@ def fast(framework: str, *images_per_second: float, **changes: object) -> Row:
 
 def on(count: int, framework: str, *images_per_second: float, **changes: object) -> Row:
     shares = (128 // count,) * count
-    return fast(framework, *images_per_second, devices=f"{count}xcpu", device_count=count, shares=shares, **changes)
+    return fast(framework, *images_per_second, devices=f"{count}xcpu", shares=shares, **changes)
 
 
 TORCH = fast("torch", 100, 101, 99)
@@ -163,7 +163,7 @@ def cuda(indices: str, *images_per_second: float, **changes: object) -> Row:
     """PyTorch on GPUs with these numbers, such as 0+2."""
     devices = "+".join(f"cuda:{index}" for index in indices.split("+"))
     count = devices.count("cuda")
-    settings = {"devices": devices, "device_count": count, "shares": (128 // count,) * count, **changes}
+    settings = {"devices": devices, "shares": (128 // count,) * count, **changes}
     return fast("torch", *images_per_second, **settings)
 
 

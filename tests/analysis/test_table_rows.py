@@ -169,9 +169,23 @@ def test_numbers_of_a_cell_are_medians_of_its_runs(store: Store) -> None:
 def test_row_says_what_was_measured(store: Store) -> None:
     measured = on_devices(2, workload="mnist-mlp", batch_size=64, steps=30, learning_rate=0.2, oversubscribed=True)
     row = only_row(store, measured, [trained(10, 1.0), trained(10, 1.0)])
-    said = (row.workload, row.framework, row.devices, row.update, row.data, row.precision, row.scaling_kind)
+    said = (
+        row.cell.workload,
+        row.cell.framework,
+        row.cell.devices,
+        row.cell.update,
+        row.cell.data,
+        row.cell.precision,
+        row.cell.scaling,
+    )
     assert said == ("mnist-mlp", "fake", "2xcpu", "replicated", "fake:device", "float32", "strong")
-    assert (row.device_count, row.batch_size, row.steps, row.learning_rate, row.cores_per_device) == (2, 64, 30, 0.2, 1)
+    assert (
+        row.device_count,
+        row.cell.batch_size,
+        row.cell.steps,
+        row.cell.learning_rate,
+        row.cores_per_device,
+    ) == (2, 64, 30, 0.2, 1)
     assert (row.framework_version, row.parameters, row.marks) == ("2.4.6", 109_386, ("oversubscribed",))
 
 
@@ -204,7 +218,7 @@ def test_runs_are_listed_by_repeat(store: Store) -> None:
 
 def test_strong_scaling_compares_equal_batches(store: Store) -> None:
     one, two, four = rows_of(store, {CELL: [100], on_devices(2): [180], on_devices(4): [200]})
-    assert [row.scaling_kind for row in (one, two, four)] == ["strong"] * 3
+    assert [row.cell.scaling for row in (one, two, four)] == ["strong"] * 3
     assert [row.scaling for row in (one, two, four)] == [1.0, 1.8, 2.0]
     assert [row.efficiency for row in (one, two, four)] == [1.0, 0.9, 0.5]
 
@@ -214,7 +228,7 @@ def test_weak_scaling_compares_equal_shares(store: Store) -> None:
     two = on_devices(2, scaling="weak", batch_size=200)
     four = on_devices(4, scaling="weak", batch_size=400, steps=3)  # fewer steps: an epoch has fewer there
     rows = rows_of(store, {one: [100], two: [180], four: [300]})
-    assert [(row.scaling_kind, row.scaling, row.efficiency) for row in rows] == [
+    assert [(row.cell.scaling, row.scaling, row.efficiency) for row in rows] == [
         ("weak", 1.0, 1.0),
         ("weak", 1.8, 0.9),
         ("weak", 3.0, 0.75),
@@ -461,7 +475,7 @@ def test_table_is_that_of_the_last_plan_or_of_the_filters(
     three_plans: Store, filters: dict[str, str | None], chosen: list[tuple[str, str, str]]
 ) -> None:
     rows = table_rows(three_plans, filters)
-    assert [(row.workload, row.framework, row.devices) for row in rows] == chosen
+    assert [(row.cell.workload, row.cell.framework, row.cell.devices) for row in rows] == chosen
 
 
 def test_cell_of_several_plans_is_that_of_the_newest(three_plans: Store) -> None:
@@ -471,7 +485,7 @@ def test_cell_of_several_plans_is_that_of_the_newest(three_plans: Store) -> None
 
 def test_everything_is_the_newest_of_each_cell_of_all_plans(three_plans: Store) -> None:
     rows = table_rows(three_plans, {}, everything=True)
-    assert [(row.workload, row.framework, row.devices) for row in rows] == [
+    assert [(row.cell.workload, row.cell.framework, row.cell.devices) for row in rows] == [
         ("cifar10-conv", "fake", "1xcpu"),
         ("cifar10-conv", "fake", "2xcpu"),
         ("mnist-mlp", "fake", "1xcpu"),
@@ -479,7 +493,7 @@ def test_everything_is_the_newest_of_each_cell_of_all_plans(three_plans: Store) 
     ]
     assert rows[0].reason == "0 of 2 runs are done; the same command goes on"
     weekly = table_rows(three_plans, {"suite": "weekly"}, everything=True)
-    assert [row.workload for row in weekly] == ["mnist-mlp"]
+    assert [row.cell.workload for row in weekly] == ["mnist-mlp"]
 
 
 ELSEWHERE = machine(cores=8)

@@ -28,7 +28,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def rows(store: Store) -> dict[tuple[str, str], Row]:
-    return {(row.framework, row.devices): row for row in table_rows(store, {}) if row.precision == "float32"}
+    return {
+        (row.cell.framework, row.cell.devices): row for row in table_rows(store, {}) if row.cell.precision == "float32"
+    }
 
 
 def test_store_has_as_many_runs_as_were_asked_for(store: Store) -> None:

@@ -225,7 +225,7 @@ def test_tables_and_charts_are_there_without_script(browser: Browser, address: s
 @pytest.mark.parametrize("width", [420, 1200])
 def test_published_figures_and_their_commands_unfold_and_fit(page: Page, tmp_path: Path, width: int) -> None:
     store = made_store(tmp_path / "store")
-    three = {"devices": "cuda:0+cuda:1+cuda:2", "device_count": 3, "shares": (43, 43, 42)}
+    three = {"devices": "cuda:0+cuda:1+cuda:2", "shares": (43, 43, 42)}
     rows = [made_row(framework="mxnet", seconds=20.0, **three), made_row(framework="neon", devices="cuda:2")]
     (tmp_path / "report.html").write_text(render_report(report_context(rows, store)), encoding="utf-8")
     page.set_viewport_size({"width": width, "height": 900})

@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from paceline.analysis.rows.command_rows import CommandRow
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
+from paceline.plan.cell import Cell
 from paceline.store.resources import Noise
 
+CELL = Cell(
+    workload="cifar10-conv",
+    framework="torch",
+    devices="1xcpu",
+    update="replicated",
+    data="fake:device",
+    precision="float32",
+    batch_size=128,
+    scaling="strong",
+    steps=60,
+    warmup=10,
+    learning_rate=0.01,
+    seed=1,
+    cores=((0,),),
+    oversubscribed=False,
+)
 
-def made_row(**changes: object) -> Row:
+
+def made_row(**changes: Any) -> Row:
     """PyTorch on one CPU device, with some fields changed."""
     row = Row(
-        workload="cifar10-conv",
-        framework="torch",
+        cell=CELL,
         framework_version="2.13.0",
         machine="0123abcd",
         machine_description="AMD EPYC, 2 cores, 24 GiB, Linux 6.1",
         quick=False,
-        devices="1xcpu",
-        device_count=1,
-        update="replicated",
-        parameter_device="",
-        data="fake:device",
-        input="",
-        precision="float32",
-        batch_size=128,
         shares=(128,),
-        slow=(),
-        wrapped=False,
-        learning_rate=0.01,
-        steps=60,
-        warmup=10,
-        evaluate="never",
         epochs=0.1536,
-        seed=1,
-        cores_per_device=1,
         status="ok",
         reason=None,
         marks=(),
@@ -61,7 +64,6 @@ def made_row(**changes: object) -> Row:
         utilisation=((0.9, 0.97, 0.99),),
         noise=Noise(load=0.5, other=0.012, stolen=0.001, switches_per_second=35.0),
         memory_of="device",
-        scaling_kind="strong",
         scaling=1.0,
         scaling_interval=None,
         efficiency=1.0,
@@ -73,7 +75,27 @@ def made_row(**changes: object) -> Row:
         failed_run=None,
         log_end=None,
     )
-    return msgspec.structs.replace(row, **changes)
+    return changed(row, **changes)
+
+
+def changed(row: Row, **changes: Any) -> Row:
+    """With other fields, of the row itself or of its cell, under the names that JSON has for them."""
+    cell = changes.pop("cell", row.cell)  # whose cores follow the devices
+    own = {name: changes.pop(name) for name in list(changes) if name in Row.__struct_fields__}
+    return msgspec.structs.replace(row, cell=_changed_cell(cell, changes), **own)
+
+
+def _changed_cell(cell: Cell, changes: dict[str, Any]) -> Cell:
+    if "scaling_kind" in changes:
+        changes["scaling"] = changes.pop("scaling_kind")
+    cores = changes.pop("cores_per_device", len(cell.cores[0]))
+    cell = msgspec.structs.replace(cell, **changes)
+    if "devices" in changes or cores != len(cell.cores[0]):
+        places = range(cell.device_set.count)
+        cell = msgspec.structs.replace(
+            cell, cores=tuple(tuple(range(place * cores, (place + 1) * cores)) for place in places)
+        )
+    return cell
 
 
 COMMAND = CommandRow(

@@ -35,7 +35,7 @@ def test_equals_are_not_ranked() -> None:
 
 def test_other_devices_that_chance_could_have_made_slower_are_rivals() -> None:
     # Both runs are above both others: chance does that in one of three cases.
-    two = made_row(devices="2xcpu", device_count=2, images_per_second_of_runs=(100.0, 101.0))
+    two = made_row(devices="2xcpu", images_per_second_of_runs=(100.0, 101.0))
     answer = _answer("Fastest", made_row(images_per_second_of_runs=(98.0, 99.0)), two)
     assert (answer.who, answer.sure) == ("torch on 2xcpu or torch on 1xcpu", "cannot tell")
     assert answer.why == "the runs do not tell them apart: 1.02 (0.93–1.12) times torch on 1xcpu"
@@ -46,8 +46,8 @@ def test_other_devices_that_chance_could_have_made_slower_are_rivals() -> None:
 def test_every_other_cell_makes_the_same_difference_less_sure() -> None:
     # t = 3 / sqrt(2 / 3) with 4 degrees of freedom: p is 0.02, enough for one pair, not for the three of three devices.
     one = made_row(images_per_second_of_runs=(100.0, 101.0, 102.0))
-    two = made_row(devices="2xcpu", device_count=2, images_per_second_of_runs=(103.0, 104.0, 105.0))
-    four = made_row(devices="4xcpu", device_count=4, images_per_second_of_runs=(50.0, 50.5, 51.0))
+    two = made_row(devices="2xcpu", images_per_second_of_runs=(103.0, 104.0, 105.0))
+    four = made_row(devices="4xcpu", images_per_second_of_runs=(50.0, 50.5, 51.0))
     assert _answer("Fastest", one, two).sure == "clear"
     assert _answer("Fastest", one, two, four).sure == "cannot tell"
 

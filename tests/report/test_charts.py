@@ -7,7 +7,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import altair
-import msgspec
 import pytest
 
 from paceline.analysis.rows.row import DeviceScaling, Row
@@ -18,13 +17,12 @@ from paceline.report.charts.parts import MOST_CELLS, MOST_LINES
 from paceline.report.charts.style import COLOURS, DASHES, LOOKS, PHASE_INK, SHAPES, config
 from paceline.store.series import Moment, Series
 from paceline_worker.protocol import PHASES
-from tests.factories.rows import made_row
+from tests.factories.rows import changed, made_row
 
 NOTHING = Series()
 ONE = made_row(runs=("a1", "a2"), memory_mib_of_runs=(150.0, 164.5))
 TWO = made_row(
     devices="2xcpu",
-    device_count=2,
     shares=(64, 64),
     images_per_second=Estimate(6000.0, 5900.0, 6100.0),
     peak_memory_mib=(140.2, 138.0),
@@ -113,7 +111,7 @@ def test_an_interval_that_would_have_the_picture_to_itself_is_cut_and_that_is_sa
 
 
 def test_so_are_intervals_of_points() -> None:
-    wide = msgspec.structs.replace(TWO, scaling_interval=(0.4, 8.0))
+    wide = changed(TWO, scaling_interval=(0.4, 8.0))
     picture = the_picture("scaling", [ONE, wide])
     speed_up, efficiency = picture.spec["hconcat"]
     assert values(speed_up, "rule", place=1)[0]["scaling_high"] == pytest.approx(1.5 * 1.65)
@@ -134,7 +132,7 @@ def test_scaling_has_speed_up_efficiency_and_the_ideal_line() -> None:
 
 
 def test_simulated_devices_are_left_out_of_scaling_in_words() -> None:
-    slowed = made_row(devices="2xcpu", device_count=2, slow=(1.0, 2.0), marks=("simulated",), scaling=1.3)
+    slowed = made_row(devices="2xcpu", slow=(1.0, 2.0), marks=("simulated",), scaling=1.3)
     picture = the_picture("scaling", [ONE, TWO, slowed])
     assert len(values(picture.spec["hconcat"][0], "point")) == 2
     assert "without 1 cells of unlike, slowed or wrapped devices" in subtitle(picture)
@@ -142,8 +140,8 @@ def test_simulated_devices_are_left_out_of_scaling_in_words() -> None:
 
 def test_unlike_cards_have_no_speed_up_to_draw() -> None:
     against = tuple(DeviceScaling(devices, 1, Estimate(1.5)) for devices in ("cuda:0", "cuda:1"))
-    unlike = made_row(devices="cuda:0+cuda:1", device_count=2, scaling=None, scaling_against=against)
-    one, two = (msgspec.structs.replace(row, devices=name) for row, name in ((ONE, "cuda:0"), (TWO, "cuda:0+cuda:2")))
+    unlike = made_row(devices="cuda:0+cuda:1", scaling=None, scaling_against=against)
+    one, two = (changed(row, devices=name) for row, name in ((ONE, "cuda:0"), (TWO, "cuda:0+cuda:2")))
     picture = the_picture("scaling", [one, two, unlike])
     assert len(values(picture.spec["hconcat"][0], "point")) == 2
     assert "without 1 cells of unlike, slowed or wrapped devices" in subtitle(picture)
@@ -157,7 +155,7 @@ def test_memory_is_the_largest_device_with_the_range_of_devices_or_runs() -> Non
 
 
 def test_memory_of_all_devices_together_is_hollow_and_comes_after_that_of_a_device() -> None:
-    whole = {"devices": "2xcpu", "device_count": 2, "memory_of": "all devices", "peak_memory_mib": (120.0,)}
+    whole = {"devices": "2xcpu", "memory_of": "all devices", "peak_memory_mib": (120.0,)}
     picture = the_picture("memory", [ONE, made_row(framework="jax", **whole)])
     found = {layer["mark"]["style"]: layer for layer in picture.spec["layer"] if layer["mark"]["type"] == "bar"}
     drawn = {style: [bar["cell"] for bar in layer["data"]["values"]] for style, layer in found.items()}
@@ -286,7 +284,7 @@ def test_a_failed_cell_stands_where_its_bar_would_be_with_its_cause() -> None:
 
 
 def test_a_failed_cell_is_named_below_the_title_of_charts_with_lines() -> None:
-    lost = made_row(framework="jax", devices="2xcpu", device_count=2, status="failed", scaling=None, runs=())
+    lost = made_row(framework="jax", devices="2xcpu", status="failed", scaling=None, runs=())
     assert "failed: jax 2xcpu" in subtitle(the_picture("scaling", [ONE, TWO, lost]))
     assert "failed: jax 2xcpu" in subtitle(the_picture("loss", [ONE, TWO, lost], COURSE))
 
@@ -294,7 +292,7 @@ def test_a_failed_cell_is_named_below_the_title_of_charts_with_lines() -> None:
 def test_doubts_are_words() -> None:
     noisy = made_row(status="noisy", marks=("oversubscribed",), reason="its interval is wide")
     assert values(the_picture("speed", [noisy]).spec, "text")[0]["said"] == "3,632, noisy, oversubscribed"
-    two = made_row(devices="2xcpu", device_count=2, status="noisy", scaling=1.5)
+    two = made_row(devices="2xcpu", status="noisy", scaling=1.5)
     picture = the_picture("scaling", [ONE, two])
     assert "noisy (hollow points): torch 2xcpu" in subtitle(picture)
     hollow = picture.spec["hconcat"][0]["layer"][-1]
@@ -309,8 +307,8 @@ def test_what_is_fixed_stands_below_the_title() -> None:
 
 
 def test_devices_that_train_equal_epochs_in_unlike_steps_are_drawn_together() -> None:
-    one = msgspec.structs.replace(ONE, scaling_kind="weak", steps=3907, whole_epochs=10)
-    two = msgspec.structs.replace(TWO, scaling_kind="weak", batch_size=256, steps=1954, whole_epochs=10)
+    one = changed(ONE, scaling_kind="weak", steps=3907, whole_epochs=10)
+    two = changed(TWO, scaling_kind="weak", batch_size=256, steps=1954, whole_epochs=10)
     assert "batch 128 per device (weak scaling), 10 epochs" in subtitle(the_picture("scaling", [one, two]))
 
 
@@ -322,8 +320,8 @@ def test_rows_that_look_alike_get_names_of_their_own() -> None:
 
 @pytest.mark.parametrize("kind", ["speed", "scaling", "memory", "batch"])
 def test_two_machines_of_one_description_are_never_in_one_picture(kind: str) -> None:
-    two = in_batches(32, 64, device_count=2, devices="2xcpu", scaling=1.5) if kind == "batch" else [ONE, TWO]
-    other = [msgspec.structs.replace(row, machine="ffff") for row in two]
+    two = in_batches(32, 64, devices="2xcpu", scaling=1.5) if kind == "batch" else [ONE, TWO]
+    other = [changed(row, machine="ffff") for row in two]
     first, second = pictures(kind, [two[0], other[0], other[1], two[1]], NOTHING)
     assert first.shared.endswith(", machine 0123abcd")
     assert second.shared.endswith(", machine ffff")
@@ -334,13 +332,15 @@ def test_two_machines_of_one_description_are_never_in_one_picture(kind: str) -> 
 
 def test_hundreds_of_cells_are_limited_in_words() -> None:
     many = [made_row(framework=f"f{number}", images_per_second=Estimate(100.0 + number)) for number in range(310)]
-    many += [GONE, made_row(devices="2xcpu", device_count=2, scaling=1.9)]
+    many += [GONE, made_row(devices="2xcpu", scaling=1.9)]
     picture = the_picture("speed", many)
     assert len(values(picture.spec, "bar")) == MOST_CELLS
     assert "24 of 312 cells, the fastest" in subtitle(picture)
     assert "not shown: 1 failed" in subtitle(picture)
     both = [
-        row for each in many[:10] for row in (each, made_row(framework=each.framework, device_count=2, scaling=1.9))
+        row
+        for each in many[:10]
+        for row in (each, made_row(framework=each.cell.framework, devices="2xcpu", scaling=1.9))
     ]
     lines = the_picture("scaling", both)
     assert len({point["line"] for point in values(lines.spec["hconcat"][0], "point")}) == MOST_LINES
@@ -365,7 +365,7 @@ def test_every_specification_is_vega_lite(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_figure_takes_the_colour_of_its_page_and_leads_to_its_cells(kind: str) -> None:
-    rows = [msgspec.structs.replace(row, data="cifar10") for row in ALL]
+    rows = [changed(row, data="cifar10") for row in ALL]
     (found, *_) = figures(rows, COURSE, lambda row: f"#cell-{rows.index(row)}", kinds=(kind,))
     assert 'fill="currentColor"' in found.svg
     assert 'href="#cell-0"' in found.svg
@@ -397,7 +397,7 @@ def test_hostile_names_are_text_and_nothing_else() -> None:
 
 def test_name_that_looks_like_a_link_is_none() -> None:
     name = 'xlink:href="#99999"'
-    rows = [made_row(framework=name, devices=f"{n}xcpu", device_count=n, scaling=float(n)) for n in (1, 2)]
+    rows = [made_row(framework=name, devices=f"{n}xcpu", scaling=float(n)) for n in (1, 2)]
     assert any(name in text for found in figures(rows, NOTHING, lambda row: "#x") for text in drawn_text(found.svg))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from paceline.analysis.rows.row import Row
@@ -10,12 +9,11 @@ from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.tables import render_layouts
 from paceline.report.tables.layouts import LAYOUTS, Grid, by_source, long, matrix, transposed
 from paceline.report.tables.rerun_command import command_line
-from tests.factories.rows import COMMAND, made_row
+from tests.factories.rows import COMMAND, changed, made_row
 
 ONE = made_row(utilisation=((0.02, 0.9, 0.99),), test_accuracy=Estimate(0.71, 0.70, 0.72))
 TWO = made_row(
     devices="2xcpu",
-    device_count=2,
     batch_size=128,
     shares=(64, 64),
     images_per_second=Estimate(6000.0, 5900.0, 6100.0),
@@ -26,7 +24,6 @@ TWO = made_row(
 GONE = made_row(
     framework="keras-jax",
     devices="2xcpu",
-    device_count=2,
     shares=(64, 64),
     status="skipped",
     reason="keras-jax trains on at most 1 device",
@@ -104,7 +101,7 @@ def test_matrix_has_time_and_memory_with_causes_below() -> None:
 
 
 def test_failed_cell_has_its_command_cause_and_log() -> None:
-    failed = msgspec.structs.replace(GONE, status="failed", reason="crash in train: SIGSEGV\x1b", failed_run="r-1")
+    failed = changed(GONE, status="failed", reason="crash in train: SIGSEGV\x1b", failed_run="r-1")
     _, memory = matrix([failed])
     assert memory.blocks == (
         "keras-jax (2xcpu)",
@@ -159,7 +156,7 @@ def test_framework_stands_in_the_line_of_its_own_settings() -> None:
 
 
 def test_rates_that_follow_the_devices_need_no_label() -> None:
-    (grid,) = by_source([ONE, msgspec.structs.replace(TWO, learning_rate=0.02)])
+    (grid,) = by_source([ONE, changed(TWO, learning_rate=0.02)])
     assert [line[0] for line in grid.lines] == ["", "1xcpu", "2xcpu"]
 
 
@@ -170,9 +167,7 @@ def test_nothing_is_said_about_sureness_where_nothing_ran(layout: str) -> None:
 
 
 def test_long_table_numbers_machines_and_writes_batches_as_published() -> None:
-    card = made_row(
-        devices="8xcuda", device_count=8, batch_size=1024, shares=(128,) * 8, learning_rate=0.4, machine="ffff0000"
-    )
+    card = made_row(devices="8xcuda", batch_size=1024, shares=(128,) * 8, learning_rate=0.4, machine="ffff0000")
     grid, other = long([ONE, TWO, card, GONE])
     first, second, third = grid.lines[1:]
     assert "95 % intervals of accuracy are 0.020 wide at most" in grid.notes
@@ -186,7 +181,7 @@ def test_long_table_numbers_machines_and_writes_batches_as_published() -> None:
 
 
 def test_long_table_says_how_busy_all_devices_were() -> None:
-    uneven = msgspec.structs.replace(TWO, utilisation=((0.9, 0.97, 0.99), (0.02, 0.5, 0.9)))
+    uneven = changed(TWO, utilisation=((0.9, 0.97, 0.99), (0.02, 0.5, 0.9)))
     (grid,) = long([uneven])
     assert grid.lines[1][-1] == "6,000 (2-74%)"  # 73.5
 
@@ -200,7 +195,7 @@ def test_long_table_says_how_busy_all_devices_were() -> None:
     ],
 )
 def test_kind_of_scaling_is_said_where_it_matters(layout: str, kind: str, words: str) -> None:
-    one, two = (msgspec.structs.replace(row, scaling_kind=kind) for row in (ONE, TWO))
+    one, two = (changed(row, scaling_kind=kind) for row in (ONE, TWO))
     (several,) = LAYOUTS[layout]([one, two])
     assert [note for note in several.notes if " scaling: " in note] == [words]
     (single,) = LAYOUTS[layout]([one])
@@ -253,7 +248,7 @@ def test_every_shape_fits_the_terminal_and_pastes_into_markdown(layout: str, wid
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_long_names_leave_room_for_the_numbers(width: int) -> None:
-    devices = {"devices": "+".join(f"cuda:{index}" for index in range(8)), "device_count": 8, "shares": (16,) * 8}
+    devices = {"devices": "+".join(f"cuda:{index}" for index in range(8)), "shares": (16,) * 8}
     others: dict[str, object] = {"learning_rate": 0.1, "machine": "ffff0000", "seed": 7}
     shown = render_layouts.text(by_source([made_row(**devices), made_row(**devices, **others)]), width)
     assert shown.count("3,632") == 2

@@ -122,7 +122,7 @@ def test_every_number_is_that_of_show(parsed: Parsed, rows: list[Row]) -> None:
     for number, row in enumerate(ordered, 1):
         if not row.repeats:
             continue
-        shown = [line for line in markdown([row]).splitlines() if line.startswith(f"| {row.framework} |")]
+        shown = [line for line in markdown([row]).splitlines() if line.startswith(f"| {row.cell.framework} |")]
         cells = [[part.strip() for part in line.strip("|").split("|")] for line in shown]
         on_page = [[text.lstrip("✓≈✕ ").split(" ⇉")[0] for text in line] for line in parsed.rows[str(number)]]
         assert sorted(on_page) == sorted(cells)

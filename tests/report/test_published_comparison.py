@@ -48,7 +48,7 @@ def test_update_and_data_source_choose_the_figure(update: str, data: str, there:
 
 
 def test_another_network_number_of_devices_or_framework_has_no_figure() -> None:
-    for changes in ({"workload": "mnist-mlp"}, {"device_count": 3}, {"framework": "jax"}):
+    for changes in ({"workload": "mnist-mlp"}, {"devices": "3xcuda"}, {"framework": "jax"}):
         assert list(pairs_of(tensorpack(**changes))) == []
     assert "none of these cells has a published figure" in with_published([made_row(workload="mnist-mlp")]).notes[0]
 
@@ -83,7 +83,7 @@ def test_unlike_is_not_divided_and_says_why() -> None:
 
 def test_memory_of_cards_that_agreed_by_another_exchange_is_not_divided() -> None:
     """neon's own for several GPUs was never public; its memory on one card is divided as ever."""
-    two = {"framework": "neon", "devices": "cuda:0+cuda:1", "device_count": 2, "shares": (64, 64)}
+    two = {"framework": "neon", "devices": "cuda:0+cuda:1", "shares": (64, 64)}
     grid = with_published([mxnet(**two)])
     assert {line[-1] for line in grid.lines[1:] if line[3] == "MiB"} == {"(b)"}
     assert "(b) not divided: the exchange between devices here is Paceline's" in grid.notes
@@ -95,7 +95,6 @@ def test_wrong_figure_is_replaced_by_the_right_one_and_marked() -> None:
         workload="cifar10-resnet50-keras",
         framework="keras-mxnet",
         devices="16xcuda",
-        device_count=16,
         batch_size=512,
         shares=(32,) * 16,
         seconds_per_epoch=30.0,
@@ -180,14 +179,14 @@ def test_epochs_are_equal_within_a_step_or_with_filled_up_batches(steps: int, is
 
 
 def test_correction_of_each_device_is_summed() -> None:
-    two = mxnet(devices="cuda:0+cuda:1", device_count=2, shares=(64, 64), peak_memory_mib=(95.0, 95.0))
+    two = mxnet(devices="cuda:0+cuda:1", shares=(64, 64), peak_memory_mib=(95.0, 95.0))
     (pair,) = of_kind(two, "memory")
     assert pair.there == 380  # 190 + 190, printed as 185 + 190
     assert ("MiB", "0.50") in ratios(two)
 
 
 def test_wrong_number_of_devices_is_corrected_and_marked() -> None:
-    eight = resnet(devices="8xcuda", device_count=8, batch_size=512, shares=(64,) * 8)
+    eight = resnet(devices="8xcuda", batch_size=512, shares=(64,) * 8)
     one = resnet(batch_size=512, shares=(512,))
     rows_of = [{pair.record.row.partition(":")[0] for pair in pairs_of(row)} for row in (eight, one)]
     assert "34" not in rows_of[0]
@@ -261,7 +260,7 @@ def test_small_form_has_no_published_cell() -> None:
 
 
 def test_published_row_that_crashed_or_is_blank_has_its_command_too() -> None:
-    three = {"devices": "3xcpu", "device_count": 3, "shares": (43, 43, 42), "framework": "neon"}
+    three = {"devices": "3xcpu", "shares": (43, 43, 42), "framework": "neon"}
     grid = with_published([mxnet(data="cifar10", input="scaled", **three)])
     assert len(grid.lines) == 1
     assert (
@@ -293,7 +292,6 @@ def test_what_the_text_does_not_print_is_marked_with_its_reason() -> None:
         workload="cifar10-resnet50-keras",
         framework="keras-mxnet",
         devices="2xcuda",
-        device_count=2,
         batch_size=64,
         shares=(32, 32),
         seconds_per_epoch=90.0,

@@ -18,13 +18,12 @@ from paceline.report.tables.remarks import remarks
 from paceline.report.tables.render import as_csv, as_json, markdown, text
 from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
 from paceline.system.text.formatting import number
-from tests.factories.rows import COMMAND
+from tests.factories.rows import COMMAND, changed
 from tests.factories.rows import made_row as made
 
 FAILED = made(
     framework="torch+compile",
     devices="2xcpu",
-    device_count=2,
     status="failed",
     reason="error in train: RuntimeError: a | b <script>",
     repeats=0,
@@ -37,7 +36,7 @@ FAILED = made(
     efficiency=None,
     failed_run="20261115-230959-000001-a00ff3",
 )
-TWO = made(devices="2xcpu", device_count=2, peak_memory_mib=(134.8, 133.2), scaling=1.407, efficiency=0.7035)
+TWO = made(devices="2xcpu", peak_memory_mib=(134.8, 133.2), scaling=1.407, efficiency=0.7035)
 
 
 def test_numbers_have_three_digits() -> None:
@@ -64,7 +63,7 @@ def test_table_fits_80_columns() -> None:
 
 
 def test_title_says_what_rows_share_and_unlike_rows_stand_apart() -> None:
-    weak = made(scaling_kind="weak", devices="2xcpu", device_count=2)
+    weak = made(scaling_kind="weak", devices="2xcpu")
     shown = text([made(), weak], width=200)
     assert "cifar10-conv: 420,096 parameters, batch 128 in all (strong scaling), 60 steps, fake:device" in shown
     assert "batch 64 per device (weak scaling)" in shown
@@ -78,22 +77,22 @@ def test_failure_stands_below_with_its_log() -> None:
 
 
 def test_memory_of_one_process_for_all_devices_is_said() -> None:
-    (remark,) = remarks([made(framework="jax", devices="2xcpu", device_count=2, memory_of="all devices")])
+    (remark,) = remarks([made(framework="jax", devices="2xcpu", memory_of="all devices")])
     assert remark == "jax 2xcpu: one process serves all devices, so its memory is that of all together"
 
 
 def test_exchange_that_the_framework_has_not_itself_is_said() -> None:
-    several = [made(framework="neon", devices=f"{count}xcpu", device_count=count) for count in (1, 2, 3)]
+    several = [made(framework="neon", devices=f"{count}xcpu") for count in (1, 2, 3)]
     (remark,) = remarks(several)
     whose = "the exchange between devices is Paceline's own, since neon's add-on for several GPUs was never public"
     assert remark == f"neon 2xcpu, neon 3xcpu: {whose}"
-    assert remarks([msgspec.structs.replace(several[0], wrapped=True)]) == [f"neon 1xcpu wrapped: {whose}"]
-    assert remarks([msgspec.structs.replace(several[1], update="independent")]) == []
+    assert remarks([changed(several[0], wrapped=True)]) == [f"neon 1xcpu wrapped: {whose}"]
+    assert remarks([changed(several[1], update="independent")]) == []
     assert remarks([TWO]) == []
 
 
 def test_verified_frameworks_are_named_once() -> None:
-    both = [made(verified=True), msgspec.structs.replace(TWO, verified=True)]
+    both = [made(verified=True), changed(TWO, verified=True)]
     assert remarks(both) == ["verified to compute the same network: torch"]
     assert remarks([both[0], TWO]) == ["verified to compute the same network: torch on 1xcpu"]
 
@@ -146,11 +145,9 @@ def test_accuracies_have_a_table_of_their_own() -> None:
 
 
 def test_way_to_the_target_is_shown_and_never_is_said_so() -> None:
-    reached = msgspec.structs.replace(
-        ACCURATE, target=0.7, runs_at_target=3, seconds_to_target=91.24, images_to_target=250_000.0
-    )
-    never = msgspec.structs.replace(ACCURATE, framework="jax", target=0.7)
-    unjudged = msgspec.structs.replace(never, framework="mxnet", test_accuracy=None)
+    reached = changed(ACCURATE, target=0.7, runs_at_target=3, seconds_to_target=91.24, images_to_target=250_000.0)
+    never = changed(ACCURATE, framework="jax", target=0.7)
+    unjudged = changed(never, framework="mxnet", test_accuracy=None)
     shown = markdown([reached, never, unjudged])
     lines = [line for line in shown.splitlines() if "(lr=" in line or "s to 0.7" in line]
     assert [line.split("|")[-3:-1] for line in lines] == [
@@ -165,28 +162,28 @@ def test_way_to_the_target_is_shown_and_never_is_said_so() -> None:
 
 
 def test_waiting_and_training_accuracy_are_shown_without_evaluation() -> None:
-    unjudged = msgspec.structs.replace(ACCURATE, test_accuracy=None, evaluation_seconds=None, target=0.7)
+    unjudged = changed(ACCURATE, test_accuracy=None, evaluation_seconds=None, target=0.7)
     lines = markdown([unjudged]).splitlines()
     heading = lines.index("| framework | devices | batch | training accuracy | waiting |")
     assert lines[heading + 2] == "| torch | 1xcpu | 128 (lr=0.01) | 0.812 (0.800–0.820) | 1.2% |"
 
 
-IN_TWO = {"devices": "2xcpu", "device_count": 2, "shares": (64, 64)}
+IN_TWO = {"devices": "2xcpu", "shares": (64, 64)}
 
 
 def test_unlike_trainings_are_named_where_accuracies_are_shown() -> None:
-    two = msgspec.structs.replace(ACCURATE, **IN_TWO)
+    two = changed(ACCURATE, **IN_TWO)
     assert remarks([ACCURATE, two]) == [
         "not quite the same training: each device normalises over its own images: "
         "128 images on 1xcpu, 64 images on 2xcpu"
     ]
-    grown = msgspec.structs.replace(two, batch_size=256, shares=(128, 128))
+    grown = changed(two, batch_size=256, shares=(128, 128))
     assert remarks([ACCURATE, grown]) == [
         "not the same training: the batch grows with the devices: "
         "1xcpu has 128 (lr=0.01), 2xcpu has 128x2=256 (lr=0.01); "
         "the learning rate is not scaled with the batch (--lr-rule linear does)"
     ]
-    scaled = msgspec.structs.replace(grown, learning_rate=0.02)
+    scaled = changed(grown, learning_rate=0.02)
     assert remarks([ACCURATE, scaled])[0].endswith("2xcpu has 128x2=256 (lr=0.02)")
 
 
@@ -194,8 +191,8 @@ def test_unlike_trainings_are_named_where_accuracies_are_shown() -> None:
 def test_batch_that_grows_with_the_devices_is_said_below_the_table_of_equal_epochs(
     form: Callable[[list[Row]], str],
 ) -> None:
-    one = msgspec.structs.replace(ACCURATE, scaling_kind="weak", steps=3907, whole_epochs=10)
-    two = msgspec.structs.replace(one, **{**IN_TWO, "shares": (128, 128)}, batch_size=256, steps=1954)
+    one = changed(ACCURATE, scaling_kind="weak", steps=3907, whole_epochs=10)
+    two = changed(one, **{**IN_TWO, "shares": (128, 128)}, batch_size=256, steps=1954)
     shown = " ".join(form([one, two]).split())
     assert "batch 128 per device (weak scaling), 10 epochs, cifar10 scaled" in shown
     assert "not the same training: the batch grows with the devices: 1xcpu has 128 (lr=0.01), 2xcpu has" in shown
@@ -211,12 +208,12 @@ def test_rows_of_as_many_steps_stay_together_whatever_their_epochs() -> None:
 
 
 def test_trainings_of_one_device_set_are_all_named_up_to_a_limit() -> None:
-    sizes = [msgspec.structs.replace(ACCURATE, batch_size=size, shares=(size,)) for size in range(32, 40)]
+    sizes = [changed(ACCURATE, batch_size=size, shares=(size,)) for size in range(32, 40)]
     (said,) = remarks(sizes)
     assert said.startswith("not the same training: batches differ: 1xcpu has 32 (lr=0.01), 1xcpu has 33 (lr=0.01), ")
     assert "1xcpu has 37 (lr=0.01), and 2 more; the learning rate is not scaled with the batch" in said
-    rates = [msgspec.structs.replace(ACCURATE, learning_rate=rate) for rate in (0.4, 0.8)]
-    other = msgspec.structs.replace(ACCURATE, workload="cifar10-resnet50", batch_size=512, shares=(512,))
+    rates = [changed(ACCURATE, learning_rate=rate) for rate in (0.4, 0.8)]
+    other = changed(ACCURATE, workload="cifar10-resnet50", batch_size=512, shares=(512,))
     assert remarks([*rates, other]) == [
         "cifar10-conv: not the same training: learning rates differ: 1xcpu has 128 (lr=0.4), 1xcpu has 128 (lr=0.8)"
     ]
@@ -258,14 +255,14 @@ def test_many_noisy_commands_are_judged_by_their_seconds() -> None:
 
 
 def test_unlike_shares_are_told_with_their_own_numbers() -> None:
-    equal = msgspec.structs.replace(ACCURATE, **IN_TWO)
-    (said,) = remarks([equal, msgspec.structs.replace(equal, shares=(85, 43))])
+    equal = changed(ACCURATE, **IN_TWO)
+    (said,) = remarks([equal, changed(equal, shares=(85, 43))])
     assert said.endswith("over its own images: 64 images on 2xcpu, 85+43 images on 2xcpu")
 
 
 def test_accuracy_of_independent_devices_is_that_of_no_network() -> None:
-    alone = msgspec.structs.replace(ACCURATE, update="independent", batch_norm=False)
-    two = msgspec.structs.replace(alone, **IN_TWO)
+    alone = changed(ACCURATE, update="independent", batch_norm=False)
+    two = changed(alone, **IN_TWO)
     assert [remark for remark in remarks([alone, two]) if "no single network" in remark] == [
         "torch 2xcpu: each device judged its part of the test images with weights of its own: "
         "the test accuracy is that of no single network"
@@ -274,9 +271,7 @@ def test_accuracy_of_independent_devices_is_that_of_no_network() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_accuracies_fit_a_terminal(width: int) -> None:
-    two = msgspec.structs.replace(
-        ACCURATE, devices="2xcpu", device_count=2, target=0.7, seconds_to_target=1.0, images_to_target=5000.0
-    )
+    two = changed(ACCURATE, devices="2xcpu", target=0.7, seconds_to_target=1.0, images_to_target=5000.0)
     lines = text([ACCURATE, two], width).splitlines()
     assert max(map(len, lines)) <= width
     assert any("0.704" in line for line in lines)
@@ -309,7 +304,7 @@ def test_utilisation_of_few_devices_is_told_one_by_one() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_resources_fit_a_terminal(width: int) -> None:
-    two = msgspec.structs.replace(
+    two = changed(
         TWO, framework="keras-tensorflow", idle_memory_mib=(301.5, 299.0), utilisation=((0.9, 0.97, 0.99),) * 2
     )
     lines = text([made(), two], width).splitlines()

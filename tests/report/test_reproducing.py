@@ -18,7 +18,7 @@ from paceline.plan.requested_suites import read_suite
 from paceline.plan.shares import given_shares
 from paceline.report.tables.rerun_command import command_line, once_more
 from tests.factories.machines import machine
-from tests.factories.rows import made_row
+from tests.factories.rows import changed, made_row
 
 MACHINE = machine(cores=8, gpus=("Imaginary X",) * 3)
 
@@ -34,13 +34,9 @@ def cell_of(line: str) -> Cell:
 
 def row_of(cell: Cell) -> Row:
     """As a table has it, as far as the cell decides."""
-    shared = set(Cell.__struct_fields__) & set(Row.__struct_fields__) - {"shares"}
     return made_row(
-        **{name: getattr(cell, name) for name in shared},
-        device_count=cell.device_set.count,
+        cell=cell,
         shares=given_shares(cell.shares, cell.batch_size, cell.device_set),
-        scaling_kind=cell.scaling,
-        cores_per_device=len(cell.cores[0]),
         evaluation_seconds=None if cell.evaluate == "never" else 1.0,
     )
 
@@ -69,7 +65,7 @@ def test_command_yields_its_cell(settings: dict[str, Any]) -> None:
 
 def test_measured_shares_are_told() -> None:
     (cell,) = cells_of(read_suite(["cifar10-conv"], {"framework": "torch", "devices": "2xcpu"}), MACHINE)
-    measured = msgspec.structs.replace(row_of(cell), shares=(85, 43))
+    measured = changed(row_of(cell), shares=(85, 43))
     assert cell_of(command_line(measured)) == msgspec.structs.replace(cell, shares="85:43")
 
 

@@ -113,7 +113,7 @@ def test_icon_that_browsers_ask_for_is_allowed_and_not_there(site: Site) -> None
 @pytest.mark.parametrize(("form", "name"), [("csv", "csv"), ("json", "json"), ("md", "markdown")])
 def test_download_is_what_is_shown(site: Site, form: str, name: str) -> None:
     answer = site.served.ask(f"/plans/{site.plan}/table.{form}?framework=fake")
-    rows = [row for row in table_rows(site.store, {"plan": site.plan}) if row.framework == "fake"]
+    rows = [row for row in table_rows(site.store, {"plan": site.plan}) if row.cell.framework == "fake"]
     assert answer.text == FORMATS[name](rows)
     assert answer.headers["content-disposition"] == f'attachment; filename="paceline.{form}"'
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from paceline.analysis.rows.row import Row
@@ -14,7 +13,7 @@ from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.remarks import remarks
 from paceline.report.tables.render_layouts import in_layout
 from tests.factories.command_line import CommandLine
-from tests.factories.rows import made_row
+from tests.factories.rows import changed, made_row
 
 ONE = "scaled down (--quick), one run of each cell: this shows that the cells run, not how they compare"
 TWO = "scaled down (--quick), 2 runs of each cell: this shows that the cells run, not how they compare"
@@ -39,7 +38,7 @@ def small(repeats: int, **changes: object) -> Row:
 
 
 def table(repeats: int) -> list[Row]:
-    two = {"devices": "2xcpu", "device_count": 2, "shares": (128, 128), "batch_size": 256}
+    two = {"devices": "2xcpu", "shares": (128, 128), "batch_size": 256}
     return [small(repeats, framework=name, **more) for name in ("torch", "jax") for more in ({}, two)]
 
 
@@ -59,7 +58,7 @@ def test_many_noisy_cells_have_no_line_of_their_own_either() -> None:
     assert remarks(rows) == [TWO]
 
 
-@pytest.mark.parametrize("rows", [table(3), [msgspec.structs.replace(row, quick=False) for row in table(2)]])
+@pytest.mark.parametrize("rows", [table(3), [changed(row, quick=False) for row in table(2)]])
 def test_more_runs_and_full_forms_are_judged_as_before(rows: list[Row]) -> None:
     said = " ".join(remarks(rows))
     assert "not trained long enough" in said

@@ -288,7 +288,7 @@ def test_several_commands_stand_in_one_table_that_show_prints_again(timing: Timi
     assert one["repeats"] == 2
     assert f"  $ {PYTHON} -c " in ended.stdout
     assert text(table_rows(Store(timing.store), {}), width=80) == ended.stdout
-    assert [row.framework for row in table_rows(Store(timing.store), {"framework": "two"})] == ["two"]
+    assert [row.cell.framework for row in table_rows(Store(timing.store), {"framework": "two"})] == ["two"]
     for form in ("markdown", "csv"):
         assert "sys.argv[1]" in FORMATS[form](table_rows(Store(timing.store), {}))
 
@@ -300,7 +300,7 @@ def test_command_stands_beside_built_in_frameworks(timing: Timing) -> None:
     save_plan(store, {CELL: ["a"]})
     save_run(store, record("run-a", "a"), [trained(100, 2.0)])
     rows = table_rows(store, {"framework": "true,fake"})
-    assert {(row.workload, row.framework) for row in rows} == {("command", "true"), ("cifar10-conv", "fake")}
+    assert {(row.cell.workload, row.cell.framework) for row in rows} == {("command", "true"), ("cifar10-conv", "fake")}
     shown = text(rows, width=80)
     assert "cifar10-conv: " in shown
     assert "commands: " in shown

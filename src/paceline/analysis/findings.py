@@ -145,15 +145,15 @@ class RowNames:
     shared: Callable[[Row], str]  # the place of all frameworks that are compared with one another
 
     def name(self, row: Row) -> str:
-        return f"{row.framework} {self.place(row)}"
+        return f"{row.cell.framework} {self.place(row)}"
 
 
 def _alike(rows: Sequence[Row], quantity: Quantity) -> list[list[Row]]:
     """Rows that differ in their framework alone, where there are several; of one framework the newest."""
     groups: dict[object, dict[str, Row]] = {}
     for row in filter(quantity.usable, rows):
-        settings = (where(row), row.slow, row.batch_size, row.learning_rate, row.machine, row.seed)
-        groups.setdefault(settings, {}).setdefault(row.framework, row)
+        settings = (where(row), row.cell.slow, row.cell.batch_size, row.cell.learning_rate, row.machine, row.cell.seed)
+        groups.setdefault(settings, {}).setdefault(row.cell.framework, row)
     return [list(group.values()) for group in groups.values() if len(group) > 1]
 
 
@@ -167,11 +167,11 @@ def _leaders(rows: Sequence[Row], quantity: Quantity, called: RowNames) -> Itera
     for group in groups:
         ordered = sorted(group, key=lambda row: -quantity.better * statistics.median(quantity.values(row)))
         best, *others = ordered
-        against = [judge.against(row.framework, quantity.values(best), quantity.values(row)) for row in others]
+        against = [judge.against(row.cell.framework, quantity.values(best), quantity.values(row)) for row in others]
         yield Finding(
             kind=quantity.kind,
             where=called.shared(best),
-            who=(best.framework,),
+            who=(best.cell.framework,),
             against=tuple(against),
             cells=tuple(map(called.name, ordered)),
         )
@@ -181,8 +181,8 @@ def _scaling(rows: Sequence[Row], called: RowNames) -> list[Finding]:
     """Where more devices are slower than fewer of them, and where they are faster than their number."""
     families: dict[object, dict[str, Row]] = {}
     for row in filter(SPEED.usable, rows):
-        if not (row.wrapped or row.slow or len(set(row.shares)) > 1):
-            families.setdefault(training(row, wrapped=False), {}).setdefault(row.devices, row)
+        if not (row.cell.wrapped or row.cell.slow or len(set(row.shares)) > 1):
+            families.setdefault(training(row, wrapped=False), {}).setdefault(row.cell.devices, row)
     kept = [row for family in families.values() for row in family.values()]
     steps = [
         (fewer, more)
@@ -213,7 +213,7 @@ def _against_fewer(kind: str, pair: tuple[Row, Row], judge: RowComparer, called:
     return Finding(
         kind=kind,
         where=called.shared(more),
-        who=(more.framework,),
+        who=(more.cell.framework,),
         against=(ComparedWith(plain.name, plain.value, clear=True),),
         cells=(called.name(more), called.name(fewer)),
     )

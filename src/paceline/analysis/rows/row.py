@@ -6,38 +6,22 @@ import msgspec
 
 from paceline.analysis.rows.command_rows import CommandRow
 from paceline.analysis.statistics.intervals import Estimate, confidence_of
+from paceline.plan.cell import Cell
 from paceline.store.resources import Noise, Range
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell with all that was measured. Its fields are the columns of the JSON and CSV forms."""
+    """One cell with all that was measured."""
 
-    workload: str
-    framework: str
+    cell: Cell  # what was to be measured
     framework_version: str | None
     machine: str | None  # its id
     machine_description: str | None
     quick: bool  # scaled down for a small machine
-    devices: str
-    device_count: int
     cards: tuple[str, ...] = ()  # what each of its GPUs is; empty for processors
-    update: str
-    parameter_device: str  # where a parameter server keeps its copy; empty where there is none
-    data: str
-    input: str  # what is done to real images
-    precision: str
-    batch_size: int
     shares: tuple[int, ...]  # of the batch, on each device
-    slow: tuple[float, ...]  # how much longer each device was made to take; empty if none was
-    wrapped: bool  # one device in what several devices need
-    learning_rate: float
-    steps: int
-    warmup: int
-    evaluate: str  # when, on all test images
     epochs: float | None  # the steps as passes over the data set
     whole_epochs: int | None = None  # the `--epochs` that make just these steps; None if no whole number does
-    seed: int  # of the first run; each further one has the next
-    cores_per_device: int
     status: str  # ok, noisy, failed, skipped, not run
     reason: str | None  # why it failed or was skipped, or which runs of it failed
     marks: tuple[str, ...]  # such as oversubscribed
@@ -65,7 +49,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     utilisation: tuple[Range, ...]  # part of its time in training that each device was busy: lowest, median, highest
     noise: Noise  # what else happened on its cores, medians of the runs
     memory_of: str  # what each of them belongs to: "device", or "all devices" where one process serves them all
-    scaling_kind: str  # weak: the batch grows with the devices; strong: it stays
     scaling: float | None = None  # images/s against one of its devices; None where these are unlike
     scaling_interval: tuple[float, float] | None = None
     scaling_against: tuple[DeviceScaling, ...] = ()  # the same by the device it is held against, one for each kind
@@ -83,6 +66,15 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     test_accuracy_of_runs: tuple[float, ...] = ()
     quota_cores: float | None = None  # how many cores' time the container could use; None where it was all of them
     remarks: tuple[str, ...] = ()  # what went wrong in runs without making them fail
+
+    @property
+    def device_count(self) -> int:
+        return self.cell.device_set.count
+
+    @property
+    def cores_per_device(self) -> int:
+        """Of a CPU device."""
+        return len(self.cell.cores[0])
 
     @property
     def confidence(self) -> float:

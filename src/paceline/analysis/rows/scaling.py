@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SAME = (
     *("workload", "framework", "update", "parameter_device", "data", "input", "precision"),
-    *("scaling_kind", "warmup", "seed", "machine", "cores_per_device"),
+    *("scaling", "warmup", "seed"),
 )
 DIFFERENT_SPEED = 1.1  # cards of one name whose speeds surely differ by more are no equals
 
@@ -37,18 +37,18 @@ class OneDeviceRows:
     def __init__(self, rows: Iterable[Row]) -> None:
         self._alone: dict[Hashable, dict[int, Row]] = {}
         for row in rows:
-            if row.device_count == 1 and row.images_per_second_of_runs and not row.slow and not row.command:
-                alone = self._alone.setdefault(training(row, wrapped=row.wrapped), {})
-                alone.setdefault(_members(parse_devices(row.devices))[0], row)
+            if row.device_count == 1 and row.images_per_second_of_runs and not row.cell.slow and not row.command:
+                alone = self._alone.setdefault(training(row, wrapped=row.cell.wrapped), {})
+                alone.setdefault(_members(parse_devices(row.cell.devices))[0], row)
 
     def of(self, row: Row, *, wrapped: bool = False) -> list[OneDeviceRow]:
         """One for each kind of device in its set, the first that was measured; none if one of these never was."""
         if row.command:
             return []  # it is not known what commands train
-        if row.device_count == 1 and row.wrapped == wrapped:
+        if row.device_count == 1 and row.cell.wrapped == wrapped:
             return [OneDeviceRow(row, 1)]
         alone = self._alone.get(training(row, wrapped=wrapped), {})
-        members = _members(parse_devices(row.devices))
+        members = _members(parse_devices(row.cell.devices))
         kinds = [
             part
             for places in kinds_of(len(members), row.cards)
@@ -61,14 +61,21 @@ class OneDeviceRows:
 
 def training(row: Row, *, wrapped: bool) -> Hashable:
     """The same for rows that differ in nothing but their devices."""
-    batch_size = row.batch_size / (row.device_count if row.scaling_kind == "weak" else 1)
-    return (wrapped, batch_size, "cpu" in row.devices, *(getattr(row, name) for name in SAME))
+    batch_size = row.cell.batch_size / (row.device_count if row.cell.scaling == "weak" else 1)
+    return (
+        wrapped,
+        batch_size,
+        "cpu" in row.cell.devices,
+        *(getattr(row.cell, name) for name in SAME),
+        row.machine,
+        row.cores_per_device,
+    )
 
 
 def next_fewer(row: Row, rows: Iterable[Row]) -> list[Row]:
     """Of rows of the same training those on the most of its devices but not all: the first of each kind of set."""
-    members = set(parse_devices(row.devices).indices)
-    parts = [one for one in rows if set(parse_devices(one.devices).indices) < members]
+    members = set(parse_devices(row.cell.devices).indices)
+    parts = [one for one in rows if set(parse_devices(one.cell.devices).indices) < members]
     most = max((one.device_count for one in parts), default=0)
     kinds: dict[tuple[str, ...], Row] = {}
     for one in parts:
@@ -123,7 +130,7 @@ def _against(row: Row, base: OneDeviceRow) -> DeviceScaling:
     confidence = max(row.confidence, base.row.confidence)
     found = ratio(row.images_per_second_of_runs, base.row.images_per_second_of_runs, confidence)
     assert found is not None  # noqa: S101 - both were measured
-    return DeviceScaling(base.row.devices, base.count, found)
+    return DeviceScaling(base.row.cell.devices, base.count, found)
 
 
 def _efficiency(row: Row, bases: Sequence[OneDeviceRow]) -> float | None:

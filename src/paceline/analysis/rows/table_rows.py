@@ -105,18 +105,10 @@ def _row(one: MeasuredCell, proofs: certificates.Proofs, target: float | None) -
 
 def _settings(one: MeasuredCell) -> Fields:
     """What was to be measured."""
-    cell = one.cell
-    same = (
-        *("workload", "framework", "devices", "update", "parameter_device", "data", "input", "precision"),
-        *("batch_size", "slow", "wrapped", "learning_rate", "steps", "warmup", "evaluate", "seed"),
-    )
     return {
-        **{name: getattr(cell, name) for name in same},
+        "cell": one.cell,
         "quick": one.planned.quick,
-        "device_count": cell.device_set.count,
         "shares": _shares(one),
-        "cores_per_device": len(cell.cores[0]),
-        "scaling_kind": cell.scaling,
         "marks": _marks(one),
         "sequential": one.planned.limit.target is not None,
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from functools import cache
-from typing import Protocol
 
 from paceline.catalog.published import PublishedRow, all_benchmarks
 from paceline.catalog.workloads import known_workload
@@ -17,35 +16,6 @@ from paceline.system.machine.hardware import Machine, this_machine
 
 USUAL_UPDATE = "replicated"  # of texts that do not say how devices agree
 BETWEEN_CARDS = " + "  # in the name of a set of cards that differ
-
-
-class TrainingSettings(Protocol):
-    """What a cell and a row of results both know of a training."""
-
-    @property
-    def workload(self) -> str: ...
-    @property
-    def framework(self) -> str: ...
-    @property
-    def devices(self) -> str: ...
-    @property
-    def update(self) -> str: ...
-    @property
-    def data(self) -> str: ...
-    @property
-    def input(self) -> str: ...
-    @property
-    def precision(self) -> str: ...
-    @property
-    def batch_size(self) -> int: ...
-    @property
-    def learning_rate(self) -> float: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def slow(self) -> tuple[float, ...]: ...
-    @property
-    def wrapped(self) -> bool: ...
 
 
 def device_count(record: PublishedRow) -> int:
@@ -74,7 +44,7 @@ def learning_rate(record: PublishedRow) -> float:
     return record.learning_rate or known_workload(record.workload).recipe.learning_rate
 
 
-def fits(trained: TrainingSettings, record: PublishedRow) -> bool:
+def fits(trained: Cell, record: PublishedRow) -> bool:
     """Whether this is what the row measured; hardware and versions may differ."""
     return (
         (trained.workload, trained.framework) == (record.workload, record.framework)
@@ -87,11 +57,11 @@ def fits(trained: TrainingSettings, record: PublishedRow) -> bool:
     )
 
 
-def _steps(trained: TrainingSettings, epochs: int) -> int:
+def _steps(trained: Cell, epochs: int) -> int:
     return known_workload(trained.workload).steps(epochs, trained.batch_size, trained.input)
 
 
-def rows_of(trained: TrainingSettings, names: Iterable[str] | None = None) -> list[PublishedRow]:
+def rows_of(trained: Cell, names: Iterable[str] | None = None) -> list[PublishedRow]:
     """The published rows of this place, of all texts or of some; a text may have measured it more than once."""
     benchmarks = [all_benchmarks()[name] for name in (all_benchmarks() if names is None else names)]
     return [record for benchmark in benchmarks for record in benchmark.records if fits(trained, record)]

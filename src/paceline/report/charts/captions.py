@@ -27,16 +27,16 @@ def short(text: str, longest: int) -> str:
 
 
 def kind_of_device(row: Row) -> str:
-    return "cpu" if "cpu" in row.devices else "cuda"
+    return "cpu" if "cpu" in row.cell.devices else "cuda"
 
 
 def where_and_what(row: Row) -> str:
-    return short(f"{row.framework} {where(row)}", LONGEST_NAME)
+    return short(f"{row.cell.framework} {where(row)}", LONGEST_NAME)
 
 
 def _epochs(row: Row) -> str:
     if row.epochs is None:
-        return f"{row.steps} steps"
+        return f"{row.cell.steps} steps"
     count = f"{row.epochs:.3g}"  # the last batch may be filled up
     return f"{count} epoch{'' if count == '1' else 's'}"
 
@@ -44,9 +44,9 @@ def _epochs(row: Row) -> str:
 # Each in all the ways in which it can be said: of those that tell most rows apart, the one with the fewest names is
 # taken, which keeps lines together.
 IF_NEEDED: tuple[tuple[Setting, ...], ...] = (
-    (lambda row: f"{row.steps} steps", _epochs),
-    (lambda row: f"lr {row.learning_rate:g}",),
-    (lambda row: f"seed {row.seed}",),
+    (lambda row: f"{row.cell.steps} steps", _epochs),
+    (lambda row: f"lr {row.cell.learning_rate:g}",),
+    (lambda row: f"seed {row.cell.seed}",),
     (lambda row: row.framework_version or "",),
 )
 
@@ -58,7 +58,7 @@ def names(
 
     They are whole: what is cut before it is compared may be alike.
     """
-    found = [row.framework for row in rows]
+    found = [row.cell.framework for row in rows]
     places = list(map(place, rows))
     for setting in settings:
         if len(set(map(setting, rows))) > 1:

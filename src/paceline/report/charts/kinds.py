@@ -36,10 +36,10 @@ def without_batch(rows: Sequence[Row]) -> Callable[[Row], str]:
 
 
 def _settings(row: Row) -> str:
-    data = f"{row.data} {row.input}".strip()
-    update = f"{row.update} on {row.parameter_device}" if row.parameter_device else row.update
+    data = f"{row.cell.data} {row.cell.input}".strip()
+    update = f"{row.cell.update} on {row.cell.parameter_device}" if row.cell.parameter_device else row.cell.update
     cores = f", {row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
-    return f"{row.workload}: {data}, {row.precision}, {update}{cores if 'cpu' in row.devices else ''}"
+    return f"{row.cell.workload}: {data}, {row.cell.precision}, {update}{cores if 'cpu' in row.cell.devices else ''}"
 
 
 KINDS = {
@@ -78,7 +78,7 @@ KINDS = {
         "shade: from the lowest to the highest run",
         needs="training runs of two blocks or more whose loss is a number",
         draw=curves.loss,
-        on_pages=lambda row: not row.data.startswith("fake:"),  # labels at random: nothing is learnt
+        on_pages=lambda row: not row.cell.data.startswith("fake:"),  # labels at random: nothing is learnt
     ),
     "accuracy": ChartKind(
         title="Accuracy",
@@ -133,8 +133,8 @@ def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link | None =
 
 def _picture(kind: str, shared: str, rows: Sequence[Row], drawing: Drawing) -> Picture:
     made = KINDS[kind]
-    heading = made.title if rows[0].command else f"{made.title}: {rows[0].workload}"
-    notes = [*fixed(rows, shared.removeprefix(f"{rows[0].workload}: ")), made.marks, *drawing.notes]
+    heading = made.title if rows[0].command else f"{made.title}: {rows[0].cell.workload}"
+    notes = [*fixed(rows, shared.removeprefix(f"{rows[0].cell.workload}: ")), made.marks, *drawing.notes]
     in_words = [
         f"{made.lead}: {few(drawing.values_in_words, MOST_DESCRIBED)}",
         *drawing.notes,

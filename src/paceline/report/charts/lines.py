@@ -42,19 +42,24 @@ class Lines:
 
 def scaling(data: ChartData) -> Drawing | None:
     """Speed-up against devices with the ideal line, and efficiency."""
-    alike = [row for row in data.rows if not (row.wrapped or row.slow or _has_different_devices(row))]
+    alike = [row for row in data.rows if not (row.cell.wrapped or row.cell.slow or _has_different_devices(row))]
     lines = _lines(alike, BY_DEVICES, lambda row: row.scaling is not None)
     most = max((row.device_count for row in lines.rows), default=1)
     if most == 1:
         return None
     values = [
-        {"line": name, "devices": row.device_count, **_speed_up(row), **data.linked(row, _scaling_text(row, name))}
+        {
+            "line": name,
+            "devices": row.device_count,
+            **_speed_up(row),
+            **data.linked(row, _scaling_text(row, name)),
+        }
         for row, name in lines.points()
     ]
     counts = sorted({row.device_count for row in lines.rows})
     along = amount("devices", "devices", zero=False, values=counts, format="d", grid=False)
     along["scale"] = {"domain": [1, most], "nice": False, "padding": 12}
-    kinds = " and ".join(sorted({row.scaling_kind for row in lines.rows}))
+    kinds = " and ".join(sorted({row.cell.scaling for row in lines.rows}))
     speed_up = amount("scaling", f"speed-up ({kinds} scaling)")
     efficiency = amount("efficiency", "speed-up ÷ devices", format=".0%")
     ideal = [{"devices": count, "scaling": count, "efficiency": 1, "said": "ideal"} for count in (1, most)]
@@ -78,7 +83,13 @@ def _speed_up(row: Row) -> Spec:
     scale, low_high = row.scaling or 0.0, row.scaling_interval
     ends = {"scaling_low": low_high[0], "scaling_high": low_high[1]} if low_high else {}
     parts = {name.replace("scaling", "efficiency"): value / row.device_count for name, value in ends.items()}
-    return {"scaling": scale, "efficiency": scale / row.device_count, **ends, **parts, "doubtful": bool(doubts(row))}
+    return {
+        "scaling": scale,
+        "efficiency": scale / row.device_count,
+        **ends,
+        **parts,
+        "doubtful": bool(doubts(row)),
+    }
 
 
 def _scaling_text(row: Row, name: str) -> str:
@@ -106,11 +117,11 @@ def batch(data: ChartData) -> Drawing | None:
     """Images/s against the images of a step."""
     rows = [row for row in data.rows if not row.command]
     lines = _lines(rows, BY_BATCH, lambda row: row.images_per_second is not None)
-    sizes = sorted({row.batch_size for row in lines.rows})
+    sizes = sorted({row.cell.batch_size for row in lines.rows})
     if len(lines.rows) == len(lines.called):
         return None  # each line is a point
     values = [
-        {"line": name, "batch": row.batch_size, **_speed(row), **data.linked(row, _speed_text(row, name))}
+        {"line": name, "batch": row.cell.batch_size, **_speed(row), **data.linked(row, _speed_text(row, name))}
         for row, name in lines.points()
     ]
     along = amount("batch", "images of a step, on all devices", zero=False, values=sizes, format="d")
@@ -126,14 +137,14 @@ def batch(data: ChartData) -> Drawing | None:
 def _speed(row: Row) -> Spec:
     found = row.images_per_second
     if found is None:
-        raise ValueError(f"{row.framework} has no speed")
+        raise ValueError(f"{row.cell.framework} has no speed")
     ends = {} if found.low is None else {"speed_low": found.low, "speed_high": found.high}
     return {"speed": found.median, **ends, "doubtful": bool(doubts(row))}
 
 
 def _speed_text(row: Row, name: str) -> str:
     speed = row.images_per_second.median if row.images_per_second else None
-    return f"{name} at batch {row.batch_size} {number(speed)} images/s"
+    return f"{name} at batch {row.cell.batch_size} {number(speed)} images/s"
 
 
 @dataclass(frozen=True)
@@ -146,7 +157,7 @@ class LineAxis:
 
 
 BY_DEVICES = LineAxis(lambda row: row.device_count, where, (kind_of_device,))
-BY_BATCH = LineAxis(lambda row: row.batch_size, lambda row: f"batch {row.batch_size}", (where,))
+BY_BATCH = LineAxis(lambda row: row.cell.batch_size, lambda row: f"batch {row.cell.batch_size}", (where,))
 
 
 def _lines(rows: Sequence[Row], along: LineAxis, usable: Callable[[Row], bool]) -> Lines:

@@ -55,7 +55,7 @@ def answers(rows: Sequence[Row], times: Times, target: float | None) -> list[Ans
         return []
     machines: dict[str | None, list[Row]] = {}
     for row in rows:
-        if row.repeats and row.status != "failed" and not row.slow:
+        if row.repeats and row.status != "failed" and not row.cell.slow:
             machines.setdefault(row.machine, []).append(row)
     answered = [
         (group[0].machine_description or name or "", list(_of_machine(group, times, target)))
@@ -187,8 +187,8 @@ def _with(unit: str) -> Callable[[Estimate], str]:
 
 def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
     """How each is called: by its framework, and by what sets it apart from others of that name on the same devices."""
-    elsewhere = labels(rows, lambda row: (row.framework, where(row)))
-    names = {id(row): f"{row.framework} {label}".strip() for row, label in zip(rows, elsewhere, strict=True)}
+    elsewhere = labels(rows, lambda row: (row.cell.framework, where(row)))
+    names = {id(row): f"{row.cell.framework} {label}".strip() for row, label in zip(rows, elsewhere, strict=True)}
     return lambda row: names[id(row)]
 
 

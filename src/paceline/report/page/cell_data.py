@@ -55,7 +55,7 @@ def island_of(groups: Sequence[tuple[str, Sequence[Row]]], store: Store, run_pag
 
 def _cell(row: Row, table: int, places: dict[str, int]) -> CellDetail:
     return CellDetail(
-        framework=page_text(row.framework),
+        framework=page_text(row.cell.framework),
         devices=page_text(where(row)),
         table=table,
         marks=tuple(mark.word for mark in marks_of(row)),

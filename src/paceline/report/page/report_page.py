@@ -169,7 +169,7 @@ class _PageMaker:
         return Section(
             id=f"workload-{self.number(rows[0])}",
             name=page_text(name),
-            workload=page_text(shlex.quote(rows[0].workload)),
+            workload=page_text(shlex.quote(rows[0].cell.workload)),
             arranged=[arranged(grid, self.number) for grid in LAYOUTS[layout](rows)] if fits else [],
             unarranged=layout if wanted and not fits else "",
             groups=[self.group(title, group) for title, group in groups],
@@ -189,7 +189,7 @@ class _PageMaker:
         lines = [*remarks(rows), *(command_remarks(rows) if rows[0].command else [])]
         return RowGroup(
             id=f"table-{self.number(rows[0])}",
-            title=page_text(title.removeprefix(f"{rows[0].workload}: ").removeprefix(f"{COMMANDS}: ")),
+            title=page_text(title.removeprefix(f"{rows[0].cell.workload}: ").removeprefix(f"{COMMANDS}: ")),
             table=speed_table(rows, self.number),
             further=further_tables(rows, self.number),
             answers=answers(rows, self.series.epochs, self.target),
@@ -211,7 +211,7 @@ def _by_workload(rows: Sequence[Row]) -> dict[str, list[tuple[str, list[Row]]]]:
     """The tables of each workload, in the order in which they first come."""
     found: dict[str, list[tuple[str, list[Row]]]] = {}
     for title, group in tables(rows):
-        found.setdefault(COMMANDS if group[0].command else group[0].workload, []).append((title, group))
+        found.setdefault(COMMANDS if group[0].command else group[0].cell.workload, []).append((title, group))
     return found
 
 

@@ -49,7 +49,7 @@ def batch(row: Row) -> str:
         return NOTHING
     unequal = len(set(row.shares)) > 1
     shares = "+".join(map(str, row.shares)) if unequal else f"{row.shares[0]}x{row.device_count}"
-    return f"{shares + '=' if row.device_count > 1 else ''}{row.batch_size} (lr={row.learning_rate:g})"
+    return f"{shares + '=' if row.device_count > 1 else ''}{row.cell.batch_size} (lr={row.cell.learning_rate:g})"
 
 
 def joined(values: Sequence[float]) -> str:
@@ -97,7 +97,7 @@ def until_target(row: Row, value: float | None) -> str:
 
 
 COLUMNS = (
-    Column("framework", lambda row: row.framework, number=False),
+    Column("framework", lambda row: row.cell.framework, number=False),
     Column("devices", where, number=False, stacked="de-\nvices"),
     Column(
         "images/s",
@@ -129,7 +129,7 @@ def speed_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
 
 
 TRAINING_COLUMNS = (
-    Column("framework", lambda row: row.framework, number=False),
+    Column("framework", lambda row: row.cell.framework, number=False),
     Column("devices", where, number=False, stacked="de-\nvices"),
     Column("batch", batch, number=False),
 )
@@ -145,7 +145,7 @@ ACCURACY_COLUMNS = (
 
 FEW_DEVICES = 4
 RESOURCE_COLUMNS = (
-    Column("framework", lambda row: row.framework, number=False),
+    Column("framework", lambda row: row.cell.framework, number=False),
     Column("devices", where, number=False, stacked="de-\nvices"),
     Column("idle MiB", lambda row: joined(row.idle_memory_mib), stacked="idle\nMiB"),
     Column("peak − idle MiB", lambda row: joined(row.peak_memory_mib), stacked="peak −\nidle MiB"),
@@ -190,12 +190,12 @@ def titled(rows: Sequence[Row], *, source: bool = True) -> Callable[[Row], str]:
     # Rows of as many steps but other epochs, as with a batch for each device, were told their steps.
     lengths: dict[tuple[str, int], set[int | None]] = {}
     for row in rows:
-        lengths.setdefault((name(row, ""), row.steps), set()).add(row.whole_epochs)
-    return lambda row: name(row, length_text(row, by_steps=len(lengths[name(row, ""), row.steps]) > 1))
+        lengths.setdefault((name(row, ""), row.cell.steps), set()).add(row.whole_epochs)
+    return lambda row: name(row, length_text(row, by_steps=len(lengths[name(row, ""), row.cell.steps]) > 1))
 
 
 def length_text(row: Row, *, by_steps: bool) -> str:
-    return length_in_words(row.steps, None if by_steps else row.whole_epochs)
+    return length_in_words(row.cell.steps, None if by_steps else row.whole_epochs)
 
 
 def machine_of(rows: Iterable[Row]) -> Callable[[Row], str]:
@@ -214,16 +214,16 @@ def title(row: Row, length: str, *, source: bool = True) -> str:
     if row.command:
         return "commands: from start to end, as a shell's `time` sees them"
     size = (
-        f"batch {row.batch_size // row.device_count} per device (weak scaling)"
-        if row.scaling_kind == "weak"
-        else f"batch {row.batch_size} in all (strong scaling)"
+        f"batch {row.cell.batch_size // row.device_count} per device (weak scaling)"
+        if row.cell.scaling == "weak"
+        else f"batch {row.cell.batch_size} in all (strong scaling)"
     )
     cores = f"{row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
-    cores = f", {cores}" if "cpu" in row.devices else ""
-    data = f"{row.data} {row.input}".strip() + ", " if source else ""
-    update = f"{row.update} on {row.parameter_device}" if row.parameter_device else row.update
+    cores = f", {cores}" if "cpu" in row.cell.devices else ""
+    data = f"{row.cell.data} {row.cell.input}".strip() + ", " if source else ""
+    update = f"{row.cell.update} on {row.cell.parameter_device}" if row.cell.parameter_device else row.cell.update
     parameters = "unknown workload" if row.parameters is None else f"{row.parameters:,} parameters"
-    return f"{row.workload}: {parameters}, {size}, {length}, {data}{row.precision}, {update}{cores}"
+    return f"{row.cell.workload}: {parameters}, {size}, {length}, {data}{row.cell.precision}, {update}{cores}"
 
 
 NEVER = "∞"

@@ -21,7 +21,7 @@ SHOWN = ("images/s", "accuracy")  # metrics with a column of their own
 
 def _of(row: Row) -> CommandRow:
     if row.command is None:
-        raise TypeError(f"{row.framework} is no command")
+        raise TypeError(f"{row.cell.framework} is no command")
     return row.command
 
 
@@ -35,7 +35,7 @@ def _median(value: Estimate | None) -> str:
 
 
 COMMAND_COLUMNS = (
-    Column("command", lambda row: row.framework, number=False),
+    Column("command", lambda row: row.cell.framework, number=False),
     Column("devices", where, number=False, stacked="de-\nvices"),
     Column("real s", lambda row: _or_failed(row, _median(_of(row).real_seconds)), stacked="real\ns"),
     Column("95 % interval", lambda row: interval(_of(row).real_seconds), stacked="95 %\ninterval"),
@@ -52,7 +52,7 @@ def command_remarks(rows: Iterable[Row]) -> list[str]:
     """What else the output said, and what must be known about single numbers."""
     found = []
     for row in rows:
-        command, name = _of(row), f"{row.framework} {row.devices}"
+        command, name = _of(row), f"{row.cell.framework} {row.cell.devices}"
         others = [f"{key} {value:.6g}" for key, value in command.readings.items() if key not in SHOWN]
         found += [f"{name} printed: {', '.join(others)}"] if others else []
         found += [f"{name}: not found in its output: {', '.join(command.missing)}"] if command.missing else []
@@ -69,7 +69,7 @@ def command_blocks(rows: Iterable[Row]) -> list[str]:
     """For each command what was typed and what came of it, as the log of the published runs has it."""
     lines: list[str] = []
     for row in rows:
-        lines += [f"{row.framework} ({row.devices})", f"  $ {printable(_of(row).line)}"]
+        lines += [f"{row.cell.framework} ({row.cell.devices})", f"  $ {printable(_of(row).line)}"]
         lines += [f"  {line}" for line in (_used(row) if row.repeats else _kept_error(row))]
     return lines
 

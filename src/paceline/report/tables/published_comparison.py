@@ -77,14 +77,14 @@ class PublishedPair:
 DIFFERENCES: dict[str, Callable[[PublishedPair], bool]] = {
     "the network was built wrongly there": lambda pair: any(error.field == "workload" for error in pair.record.errors),
     "its batch is not known": lambda pair: pair.record.batch_size is None,
-    "another batch": lambda pair: pair.record.batch_size not in (None, pair.row.batch_size),
-    "another precision than float32 here": lambda pair: pair.row.precision != "float32",
-    "another mode of the framework here": lambda pair: "+" in pair.row.framework,
-    "devices slowed down on purpose here": lambda pair: bool(pair.row.slow),
-    "one device here in what several devices need": lambda pair: pair.row.wrapped,
+    "another batch": lambda pair: pair.record.batch_size not in (None, pair.row.cell.batch_size),
+    "another precision than float32 here": lambda pair: pair.row.cell.precision != "float32",
+    "another mode of the framework here": lambda pair: "+" in pair.row.cell.framework,
+    "devices slowed down on purpose here": lambda pair: bool(pair.row.cell.slow),
+    "one device here in what several devices need": lambda pair: pair.row.cell.wrapped,
     "the exchange between devices here is Paceline's": lambda pair: bool(supplied_exchange(pair.row)),
     "memory of a process here, of cards there": lambda pair: (
-        pair.kind == "memory" and pair.record.device_kind not in pair.row.devices
+        pair.kind == "memory" and pair.record.device_kind not in pair.row.cell.devices
     ),
     "scaled down here by --quick": lambda pair: pair.row.quick,
     "its number of epochs is not known": lambda pair: pair.kind in TRAININGS and pair.record.epochs is None,
@@ -100,12 +100,12 @@ def has_epochs(row: Row, epochs: int) -> bool:
     """Within one step; some inputs fill up the last batch of each epoch, and so have more steps."""
     if not row.epochs:
         return False
-    batches = row.steps / row.epochs
-    return any(abs(row.steps - epochs * steps) <= 1 + TINY for steps in (batches, math.ceil(batches - TINY)))
+    batches = row.cell.steps / row.epochs
+    return any(abs(row.cell.steps - epochs * steps) <= 1 + TINY for steps in (batches, math.ceil(batches - TINY)))
 
 
 def _rate_may_be(record: PublishedRow, row: Row) -> bool:
-    return record.learning_rate is None or math.isclose(record.learning_rate, row.learning_rate)
+    return record.learning_rate is None or math.isclose(record.learning_rate, row.cell.learning_rate)
 
 
 def with_published(rows: Sequence[Row]) -> Grid:
@@ -145,7 +145,7 @@ def _without_figures(rows: Sequence[Row]) -> list[PublishedRow]:
 
 
 def _same_batch(row: Row, record: PublishedRow) -> bool:
-    return record.batch_size == row.batch_size
+    return record.batch_size == row.cell.batch_size
 
 
 def _why_bare(record: PublishedRow) -> str:
@@ -158,8 +158,8 @@ def _added(rows: Sequence[Row]) -> list[str]:
     """Cells that are not those of any published row; in a small form none is."""
     if rows and all(row.quick for row in rows):
         return ["+ scaled down by --quick: no cell is that of a published row, the nearest rows are shown"]
-    more = [row for row in rows if not row.command and (row.quick or not rows_of(row))]
-    groups = grouped(more, lambda row: (row.framework, row.workload))
+    more = [row for row in rows if not row.command and (row.quick or not rows_of(row.cell))]
+    groups = grouped(more, lambda row: (row.cell.framework, row.cell.workload))
     return [
         f"+ cells without a published row: {framework}, {workload}: {few(map(_place, group), MOST_PLACES, ', ')}"
         for (framework, workload), group in groups.items()
@@ -168,20 +168,20 @@ def _added(rows: Sequence[Row]) -> list[str]:
 
 def _place(row: Row) -> str:
     """With all that may set it apart from the published ones."""
-    return f"{_set(row)} {row.batch_size} (lr={row.learning_rate:g})"
+    return f"{_set(row)} {row.cell.batch_size} (lr={row.cell.learning_rate:g})"
 
 
 def _set(row: Row) -> str:
     """The devices, how they agree and where fake images come from."""
-    source = row.data.removeprefix("fake:") if row.data.startswith("fake") else ""
-    update = row.update if row.update != "replicated" else ""
+    source = row.cell.data.removeprefix("fake:") if row.cell.data.startswith("fake") else ""
+    update = row.cell.update if row.cell.update != "replicated" else ""
     return " ".join(filter(None, (where(row), source, update)))
 
 
 def _places(rows: Sequence[Row]) -> dict[int, str]:
     """Of each row, with its batch, rate or length where these alone set it apart from another."""
     found: dict[int, str] = {}
-    for group in grouped(rows, lambda row: (row.workload, row.framework)).values():
+    for group in grouped(rows, lambda row: (row.cell.workload, row.cell.framework)).values():
         labelled = zip(group, distinctions(group, _set, DISTINGUISHING), strict=True)
         found |= {id(row): f"{_set(row)} {label}".strip() for row, label in labelled}
     return found
@@ -222,10 +222,10 @@ def pairs_of(row: Row) -> Iterator[PublishedPair]:
 def _same_cell(row: Row, record: PublishedRow) -> bool:
     """The same network on the same framework and number of devices; update and data where they are given."""
     return (
-        (row.workload, row.framework.partition("+")[0], row.device_count)
+        (row.cell.workload, row.cell.framework.partition("+")[0], row.device_count)
         == (record.workload, record.framework, device_count(record))
-        and record.update in ("", row.update)
-        and (record.data in ("", row.data) or not record.data.startswith("fake"))
+        and record.update in ("", row.cell.update)
+        and (record.data in ("", row.cell.data) or not record.data.startswith("fake"))
     )
 
 
@@ -237,9 +237,9 @@ def _shared(row: Row, record: PublishedRow) -> list[PublishedFigure]:
 
 def _most_like(row: Row, records: Sequence[PublishedRow]) -> list[PublishedRow]:
     """Those of the same batch and learning rate, or else of the nearest batch, or else all: none has a known batch."""
-    same = [record for record in records if record.batch_size == row.batch_size and _rate_may_be(record, row)]
+    same = [record for record in records if record.batch_size == row.cell.batch_size and _rate_may_be(record, row)]
     sizes = [record.batch_size for record in records if record.batch_size is not None]
-    nearest = min(sizes, key=lambda size: abs(size - row.batch_size), default=None)
+    nearest = min(sizes, key=lambda size: abs(size - row.cell.batch_size), default=None)
     return same or [record for record in records if record.batch_size == nearest]
 
 
@@ -249,7 +249,7 @@ def _line(pair: PublishedPair, place: str, letters: dict[str, str], command: int
     show = part if pair.kind == "accuracy" else number
     ratio = f"({''.join(letters[reason] for reason in reasons)})" if reasons else f"{here / pair.there:.2f}"
     return (
-        pair.row.framework,
+        pair.row.cell.framework,
         place,
         f"[{command}] {pair.record.devices}, {pair.record.batch}" + "!" * _is_doubtful(pair.record),
         NAMES[pair.kind],

@@ -21,8 +21,8 @@ MOST_NOISY = 4  # rows of which each has its reason
 MOST_NAMED = 8  # of those that share one
 SEVERAL = {"is": "are", "was": "were"}
 SETTINGS: dict[str, Callable[[Row], float]] = {
-    "batches": lambda row: row.batch_size,
-    "learning rates": lambda row: row.learning_rate,
+    "batches": lambda row: row.cell.batch_size,
+    "learning rates": lambda row: row.cell.learning_rate,
 }
 NO_SINGLE_NETWORK = (
     "each device judged its part of the test images with weights of its own: "
@@ -59,7 +59,7 @@ def _noisy_width(row: Row) -> float | None:
 
 def _names(rows: list[Row]) -> list[Name]:
     """Framework and devices, and what sets rows of the same framework and devices apart."""
-    short = [row.framework if row.command else f"{row.framework} {where(row)}" for row in rows]
+    short = [row.cell.framework if row.command else f"{row.cell.framework} {where(row)}" for row in rows]
     called = dict(zip(map(id, rows), short, strict=True))
     return list(zip(short, labels(rows, lambda row: called[id(row)]), strict=True))
 
@@ -83,8 +83,8 @@ def _about_all(rows: list[Row]) -> Iterator[str]:
 
 def _verified(rows: list[Row]) -> Iterator[str]:
     """Frameworks, with their devices where not all that ran was verified."""
-    for name in dict.fromkeys(row.framework for row in rows if row.verified):
-        own = [row for row in rows if row.framework == name and row.runs]
+    for name in dict.fromkeys(row.cell.framework for row in rows if row.verified):
+        own = [row for row in rows if row.cell.framework == name and row.runs]
         places = dict.fromkeys(where(row) for row in own if row.verified)
         yield name if all(row.verified for row in own) else f"{name} on {' and '.join(places)}"
 
@@ -101,7 +101,7 @@ def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
         yield "", exchange
     for mark in row.marks if row.status != "skipped" else ():
         yield "" if mark in where(row) else f"is {mark}", MARKS[mark](row)
-    if row.update == "independent" and row.device_count > 1 and row.test_accuracy:
+    if row.cell.update == "independent" and row.device_count > 1 and row.test_accuracy:
         yield "", NO_SINGLE_NETWORK
     if row.target is not None and 0 < row.runs_at_target < row.repeats:
         yield "", f"{row.runs_at_target} of {row.repeats} runs reached the test accuracy {row.target:g}"
@@ -122,29 +122,32 @@ def _sentence(names: list[str], state: str, words: str) -> str:
 def different_trainings(rows: list[Row]) -> list[str]:
     """What makes rows of one table different trainings, where accuracies might be compared."""
     judged = [row for row in rows if (row.test_accuracy or row.train_accuracy) and not row.command]
-    workloads = list(dict.fromkeys(row.workload for row in judged))
+    workloads = list(dict.fromkeys(row.cell.workload for row in judged))
     return [
         f"{f'{name}: ' if len(workloads) > 1 else ''}{remark}"
         for name in workloads
-        for remark in _different([row for row in judged if row.workload == name])
+        for remark in _different([row for row in judged if row.cell.workload == name])
     ]
 
 
 def _different(rows: list[Row]) -> Iterator[str]:
     """About trainings of one workload."""
-    batches, rates = {row.batch_size for row in rows}, {row.learning_rate for row in rows}
+    batches, rates = {row.cell.batch_size for row in rows}, {row.cell.learning_rate for row in rows}
     if len(batches) > 1 or len(rates) > 1:
-        found = few((f"{row.devices} has {batch(row)}" for row in rows), MOST_TRAININGS, ", ")
+        found = few((f"{row.cell.devices} has {batch(row)}" for row in rows), MOST_TRAININGS, ", ")
         advice = "; the learning rate is not scaled with the batch (--lr-rule linear does)" if len(rates) == 1 else ""
         yield f"not the same training: {_what_differs(rows)}: {found}{advice}"
-    own = {(row.batch_size, _own_images(row)) for row in rows if row.batch_norm}
+    own = {(row.cell.batch_size, _own_images(row)) for row in rows if row.batch_norm}
     if len(own) > len({size for size, _ in own}):  # where the batch is another, so is all that follows from it
-        found = few((f"{_own_images(row)} images on {row.devices}" for row in rows), MOST_TRAININGS, ", ")
+        found = few((f"{_own_images(row)} images on {row.cell.devices}" for row in rows), MOST_TRAININGS, ", ")
         yield f"not quite the same training: each device normalises over its own images: {found}"
 
 
 def _what_differs(rows: list[Row]) -> str:
-    if len({row.device_count for row in rows}) > 1 and len({row.batch_size / row.device_count for row in rows}) == 1:
+    if (
+        len({row.device_count for row in rows}) > 1
+        and len({row.cell.batch_size / row.device_count for row in rows}) == 1
+    ):
         return "the batch grows with the devices"
     differing = [name for name, value in SETTINGS.items() if len(set(map(value, rows))) > 1]
     return f"{' and '.join(differing)} differ"
@@ -156,7 +159,7 @@ def _own_images(row: Row) -> str:
 
 
 def slowed(row: Row) -> str:
-    factors = [f"device {index} by {times:g}×" for index, times in enumerate(row.slow) if times > 1]
+    factors = [f"device {index} by {times:g}×" for index, times in enumerate(row.cell.slow) if times > 1]
     return f"devices were slowed down on purpose ({', '.join(factors)})"
 
 
@@ -192,6 +195,8 @@ MARKS: dict[str, Callable[[Row], str]] = {
 
 def supplied_exchange(row: Row) -> str:
     """Why it is not the framework's own; empty where it is, and where nothing was exchanged."""
-    framework = all_frameworks().get(row.framework.partition("+")[0])
-    exchanged = (row.device_count > 1 or row.wrapped) and row.update != "independent" and row.runs and not row.command
+    framework = all_frameworks().get(row.cell.framework.partition("+")[0])
+    exchanged = (
+        (row.device_count > 1 or row.cell.wrapped) and row.cell.update != "independent" and row.runs and not row.command
+    )
     return framework.exchange if framework and exchanged else ""

@@ -12,6 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from paceline.analysis.rows.flat import flat
 from paceline.analysis.rows.row import Row
 from paceline.report.escaping import markdown_cell, spreadsheet_cell
 from paceline.report.tables import columns, sentences
@@ -142,7 +143,7 @@ def markdown_grid(rows: list[Row], columns: Columns) -> list[str]:
 
 
 def as_json(rows: list[Row]) -> str:
-    return safe_text.as_json(rows)
+    return safe_text.as_json([flat(row) for row in rows])
 
 
 @plainly
@@ -156,7 +157,7 @@ def as_csv(rows: list[Row]) -> str:
 
 
 def _flat(row: Row) -> dict[str, object]:
-    values = msgspec.to_builtins(row)
+    values = msgspec.to_builtins(flat(row))
     estimates = {name: values.pop(name) or {} for name in ("images_per_second", "train_accuracy", "test_accuracy")}
     values["utilisation"] = ["/".join(map(str, device)) for device in values["utilisation"]]
     values["scaling_against"] = [f"{one.devices}={one.scaling.median}" for one in row.scaling_against]

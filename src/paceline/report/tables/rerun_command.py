@@ -14,37 +14,37 @@ def once_more(row: Row) -> str:
         return f"{command_line(row)} {shlex.join(repeats)} --again"
     if row.runs:
         return shlex.join(["paceline", "replay", row.runs[0], *repeats])
-    named = ["--name", row.framework, "--devices", row.devices]
+    named = ["--name", row.cell.framework, "--devices", row.cell.devices]
     return f"{shlex.join(['paceline', 'time', *repeats, *named])} -- {row.command.line}"
 
 
 def command_line(row: Row) -> str:
     """`paceline run` with flags that make this one cell on the same machine."""
     flags = {
-        "framework": row.framework,
-        "devices": row.devices,
+        "framework": row.cell.framework,
+        "devices": row.cell.devices,
         **_batch(row),
-        "data": row.data,
-        "input": row.input,
-        "steps": str(row.steps),
-        "update": row.update,
-        "parameter-device": row.parameter_device,
-        "lr": repr(row.learning_rate),
-        "seed": str(row.seed),
-        "precision": row.precision,
+        "data": row.cell.data,
+        "input": row.cell.input,
+        "steps": str(row.cell.steps),
+        "update": row.cell.update,
+        "parameter-device": row.cell.parameter_device,
+        "lr": repr(row.cell.learning_rate),
+        "seed": str(row.cell.seed),
+        "precision": row.cell.precision,
         "cores-per-device": str(row.cores_per_device),
-        "slow": ",".join(f"{device}:{times:g}" for device, times in enumerate(row.slow) if times > 1),
-        "single": "wrapped" if row.wrapped else "",
-        "warmup": str(row.warmup),
-        "evaluate": row.evaluate,
+        "slow": ",".join(f"{device}:{times:g}" for device, times in enumerate(row.cell.slow) if times > 1),
+        "single": "wrapped" if row.cell.wrapped else "",
+        "warmup": str(row.cell.warmup),
+        "evaluate": row.cell.evaluate,
     }
     given = [word for name, value in flags.items() if value for word in (f"--{name}", value)]
-    return shlex.join(["paceline", "run", row.workload, *given])
+    return shlex.join(["paceline", "run", row.cell.workload, *given])
 
 
 def _batch(row: Row) -> dict[str, str]:
     """Its size as it was given, and the images of each device where they differ."""
     shares = ":".join(map(str, row.shares)) if len(set(row.shares)) > 1 else ""
-    if row.scaling_kind == "weak":
-        return {"batch-per-device": str(row.batch_size // row.device_count), "shares": shares}
-    return {"batch-size": str(row.batch_size), "shares": shares}
+    if row.cell.scaling == "weak":
+        return {"batch-per-device": str(row.cell.batch_size // row.device_count), "shares": shares}
+    return {"batch-size": str(row.cell.batch_size), "shares": shares}

@@ -66,7 +66,7 @@ def _trained(folder: Path) -> TrainingSoFar:
 
 
 def epoch(row: Row, rows: list[Row], store: Store) -> Texts:
-    workload = all_workloads().get(row.workload)
+    workload = all_workloads().get(row.cell.workload)
     if workload and row.images_per_second and row.seconds_per_epoch is not None:
         right = workload.images_per_epoch / row.images_per_second.median
         how = f"{workload.images_per_epoch:,} images / {row.images_per_second.median:.6g} ="
@@ -76,7 +76,7 @@ def epoch(row: Row, rows: list[Row], store: Store) -> Texts:
 def scaling(row: Row, rows: list[Row], store: Store) -> Texts:
     """Against each device that it is held against, where only one row can be meant."""
     for one in row.scaling_against:
-        bases = [other for other in rows if other.devices == one.devices and _is_base(other, row)]
+        bases = [other for other in rows if other.cell.devices == one.devices and _is_base(other, row)]
         base = bases[0].images_per_second if len(bases) == 1 else None
         if base and row.images_per_second:
             how = f"{row.images_per_second.median:.6g} / {base.median:.6g} of one device ="
@@ -84,7 +84,7 @@ def scaling(row: Row, rows: list[Row], store: Store) -> Texts:
 
 
 def _is_base(base: Row, row: Row) -> bool:
-    return not (base.wrapped or base.slow) and training(base, wrapped=False) == training(row, wrapped=False)
+    return not (base.cell.wrapped or base.cell.slow) and training(base, wrapped=False) == training(row, wrapped=False)
 
 
 def efficiency(row: Row, rows: list[Row], store: Store) -> Texts:
@@ -96,7 +96,7 @@ def efficiency(row: Row, rows: list[Row], store: Store) -> Texts:
 def batch(row: Row, rows: list[Row], store: Store) -> Texts:
     if row.shares:
         joined = " + ".join(map(str, row.shares))
-        yield _compare("batch", row.batch_size, sum(row.shares), f"shares {joined} =")
+        yield _compare("batch", row.cell.batch_size, sum(row.shares), f"shares {joined} =")
 
 
 def _compare(name: str, shown: float, right: float, how: str) -> str | None:
@@ -105,7 +105,7 @@ def _compare(name: str, shown: float, right: float, how: str) -> str | None:
 
 
 def _where(row: Row) -> str:
-    return f"{row.workload}, {row.framework} {row.devices}, batch {row.batch_size}"
+    return f"{row.cell.workload}, {row.cell.framework} {row.cell.devices}, batch {row.cell.batch_size}"
 
 
 CHECKS: dict[str, Callable[[Row, list[Row], Store], Texts]] = {

@@ -60,6 +60,6 @@ SCALING_KINDS = {
 
 def scaling_kinds(rows: Sequence[Row]) -> list[str]:
     """How the batch follows the devices, where results of several numbers of devices stand together."""
-    counts = {(row.scaling_kind, row.device_count) for row in rows if not row.command}
+    counts = {(row.cell.scaling, row.device_count) for row in rows if not row.command}
     found = [kind for kind, _ in counts]
     return [text for kind, text in SCALING_KINDS.items() if found.count(kind) > 1]

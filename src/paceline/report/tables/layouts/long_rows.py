@@ -27,7 +27,7 @@ def long(rows: Sequence[Row]) -> list[Grid]:
 def _group(row: Row) -> str:
     if row.command:
         return "commands"
-    return f"{row.framework}, {update(row)}, {f'{row.data} {row.input}'.strip()}, {row.precision}"
+    return f"{row.cell.framework}, {update(row)}, {f'{row.cell.data} {row.cell.input}'.strip()}, {row.cell.precision}"
 
 
 def _table(name: str, rows: list[Row], machines: list[str]) -> Grid:
@@ -49,16 +49,16 @@ def _accuracy_sureness(rows: list[Row]) -> list[str]:
 
 def _infrastructure(row: Row) -> str:
     """The machine, and the framework in its mode; a command says nothing of that kind."""
-    software = "" if row.command else " ".join(filter(None, (row.framework, row.framework_version)))
+    software = "" if row.command else " ".join(filter(None, (row.cell.framework, row.framework_version)))
     return ", ".join(filter(None, (row.machine_description, software)))
 
 
 def _line(row: Row, machines: list[str], label: str) -> tuple[str, ...]:
     return (
         str(1 + machines.index(_infrastructure(row))) if row.machine else "?",
-        f"{row.framework if row.command else row.workload} {label}".strip(),
+        f"{row.cell.framework if row.command else row.cell.workload} {label}".strip(),
         batch(row),
-        str(row.device_count if "cuda" in row.devices else 0),
+        str(row.device_count if "cuda" in row.cell.devices else 0),
         part(row.test_accuracy.median) if row.test_accuracy else "x",
         "?" if row.epochs is None else f"{row.epochs:.3g}",
         number(row.seconds_per_epoch) if row.seconds_per_epoch else row.status,

@@ -41,21 +41,21 @@ def _sources(name: str, rows: list[Row]) -> Grid:
 
 def _sources_of(rows: Iterable[Row]) -> list[str]:
     order = {source: position for position, source in enumerate(SOURCES)}
-    return sorted({row.data for row in rows}, key=lambda source: (order.get(source, len(order)), source))
+    return sorted({row.cell.data for row in rows}, key=lambda source: (order.get(source, len(order)), source))
 
 
 def _labelled(rows: list[Row]) -> Labelled:
     """No two rows of the same framework and data have the same label."""
-    row_labels = labels(rows, lambda row: (where(row), row.framework, row.data))
+    row_labels = labels(rows, lambda row: (where(row), row.cell.framework, row.cell.data))
     return [(f"{where(row)} {label}".strip(), row) for row, label in zip(rows, row_labels, strict=True)]
 
 
 def _spread(title: str, labelled: Labelled, text: Callable[[GridCells], str]) -> Grid:
     """Device sets down, frameworks across; a place is given its row, or None, of each data source."""
     labels = list(dict.fromkeys(label for label, _ in labelled))
-    frameworks = list(dict.fromkeys(row.framework for _, row in labelled))
+    frameworks = list(dict.fromkeys(row.cell.framework for _, row in labelled))
     sources = _sources_of(row for _, row in labelled)
-    found = {(label, row.framework, row.data): row for label, row in labelled}
+    found = {(label, row.cell.framework, row.cell.data): row for label, row in labelled}
     cells = {
         (line, column): tuple(found.get((label, framework, source)) for source in sources)
         for line, label in enumerate(labels, 1)
@@ -101,7 +101,7 @@ def _block(label: str, row: Row) -> list[str]:
     """What was run, and how long it took and what it held, or why there is nothing."""
     if row.command:
         return command_blocks([row]) + _log(row)
-    return [f"{row.framework} ({label})", f"  $ {command_line(row)}", f"  {_outcome(row)}", *_log(row)]
+    return [f"{row.cell.framework} ({label})", f"  $ {command_line(row)}", f"  {_outcome(row)}", *_log(row)]
 
 
 def _outcome(row: Row) -> str:

@@ -24,19 +24,21 @@ MEASURED: dict[str, Callable[[Row], str]] = {
 }
 EPOCHS = "epochs"
 SETUP: dict[str, Callable[[Row], str]] = {
-    "data": lambda row: f"{row.data} {row.input}".strip(),
+    "data": lambda row: f"{row.cell.data} {row.cell.input}".strip(),
     "machine": lambda row: row.machine_description or "none: nothing was run",
     "batch": batch,
     EPOCHS: lambda row: "?" if row.epochs is None else f"{row.epochs:.3g}",
-    "seed": lambda row: f"{row.seed} and following",
+    "seed": lambda row: f"{row.cell.seed} and following",
     "update": update,
-    "precision": lambda row: row.precision,
+    "precision": lambda row: row.cell.precision,
 }
 
 
 def transposed(rows: Sequence[Row]) -> list[Grid]:
     """As they were published for Keras."""
-    groups = grouped(rows, lambda row: f"{row.workload} with {row.framework} {row.framework_version or ''}".strip())
+    groups = grouped(
+        rows, lambda row: f"{row.cell.workload} with {row.cell.framework} {row.framework_version or ''}".strip()
+    )
     return [_table(name, group) for name, group in groups.items()]
 
 
@@ -60,4 +62,4 @@ def _setting(values: list[str], headings: list[str]) -> str:
 
 
 def _heading(row: Row) -> str:
-    return f"{'GPU' if 'cuda' in row.devices else 'CPU'} ({row.device_count})"
+    return f"{'GPU' if 'cuda' in row.cell.devices else 'CPU'} ({row.device_count})"
