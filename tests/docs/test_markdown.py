@@ -27,8 +27,8 @@ NOTHING_RAN: dict[str, Any] = {"status": "failed", "reason": HOSTILE, "repeats":
 ROWS = [
     made_row(images_per_second_of_runs=(100.0, 101.0, 99.0), test_accuracy=Estimate(0.7, 0.6, 0.8)),
     made_row(framework="jax", images_per_second_of_runs=(124.0, 125.0, 123.0)),
-    made_row(devices="2xcpu", device_count=2, shares=(64, 64)),
-    made_row(devices="2xcpu", device_count=2, shares=(64, 64), learning_rate=0.1),
+    made_row(devices="2xcpu", shares=(64, 64)),
+    made_row(devices="2xcpu", shares=(64, 64), learning_rate=0.1),
     made_row(framework="neon", **NOTHING_RAN, seconds=None, seconds_per_epoch=None, failed_run="r-1"),
 ]
 Shape = tuple[int, int]  # lines with the headings, and columns

@@ -33,6 +33,7 @@ def test_older_results_have_the_rows_and_marks_that_their_own_version_printed(ol
     before = [withdrawn(row) for row in json.loads((OLDER / name).read_text(encoding="utf-8"))]
     now = older.rows(*SHOWN[name])
     assert [older_part(row, was) for row, was in zip(now, before, strict=True)] == before
+    assert [name for name in now[0] if name in before[0]] == list(before[0])
 
 
 def test_older_results_are_compared(older: CommandLine) -> None:

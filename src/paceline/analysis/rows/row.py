@@ -77,6 +77,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.cell.cores[0])
 
     @property
+    def scaling_kind(self) -> str:
+        """Weak: the batch grows with the devices; strong: it stays."""
+        return self.cell.scaling
+
+    @property
     def confidence(self) -> float:
         """Asked of its intervals."""
         return confidence_of(sequential=self.sequential)
