@@ -13,7 +13,7 @@ from paceline.plan.devices import parse_devices
 from paceline.plan.shares import EQUAL, proportions
 from paceline.store.records.runs import UNREADABLE
 from paceline.store.records.verdict import Verdict
-from paceline.store.run_results import Facts
+from paceline.store.run_results import RunResult
 from paceline.system.errors import UserError
 from paceline.system.files.atomic_files import write_json
 from paceline.system.files.regular_files import read_plain
@@ -53,9 +53,9 @@ def proofs(store: Path) -> Proofs:
     return found
 
 
-def proven(found: Proofs, cell: Cell, run: Facts) -> bool:
+def proven(found: Proofs, cell: Cell, run: RunResult) -> bool:
     """Whether what a run trained was found equal, and never unequal, on exactly such devices in exactly this way."""
-    about, code = (*scope(cell), run["fingerprint"], run["machine"]), run["worker_code"]
+    about, code = (*scope(cell), run.fingerprint, run.machine), run.worker_code
     verdicts = [one for one in found.get(about, ()) if same_code(cell.framework, one.worker_code, code)]
     return bool(verdicts) and all(verdict.equal for verdict in verdicts)
 

@@ -105,7 +105,8 @@ class Store:
     def newest(self, key: str) -> sqlite3.Row | None:
         """The last run with this key, and how fast it was."""
         rows = self.query(
-            "SELECT run.*, training.images_per_second FROM run LEFT JOIN training ON training.run_id = run.id "
+            "SELECT run.*, speed.value AS images_per_second FROM run "
+            "LEFT JOIN value AS speed ON speed.run_id = run.id AND speed.name = 'images_per_second' "
             "WHERE run.key = ? ORDER BY run.id DESC LIMIT 1",
             key,
         )

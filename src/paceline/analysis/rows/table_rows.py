@@ -9,8 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from paceline.analysis.rows import resource_rows
 from paceline.analysis.rows.chance_accuracy import chance, check_target, least_target
 from paceline.analysis.rows.command_rows import CommandRow, command_row
@@ -26,8 +24,6 @@ from paceline.plan.cell import Cell
 from paceline.plan.shares import given_shares
 from paceline.store import certificates
 from paceline.store.newer_records import warn_of_left_out
-from paceline.store.records.outcome import cause_of
-from paceline.store.run_results import Facts
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.text.synonyms import filter_meant
@@ -116,20 +112,20 @@ def _settings(one: MeasuredCell) -> Fields:
 
 def _origin(one: MeasuredCell, proofs: certificates.Proofs) -> Fields:
     """Which runs there are, and on what they ran."""
-    last: Facts = one.runs[-1] if one.runs else {}
-    failed: Facts = one.failed[0] if one.failed else {}
+    last = one.runs[-1] if one.runs else None
+    failed = one.failed[0] if one.failed else None
     return {
-        "framework_version": last.get("framework_version"),
-        "machine": last.get("machine"),
-        "machine_description": last.get("machine_description"),
-        "quota_cores": last.get("quota_cores"),
-        "cards": tuple(msgspec.json.decode(last["cards"])) if last else (),
+        "framework_version": last and last.framework_version,
+        "machine": last and last.machine,
+        "machine_description": last and last.machine_description,
+        "quota_cores": last and last.quota_cores,
+        "cards": last.cards if last else (),
         "verified": bool(one.runs) and all(certificates.proven(proofs, one.cell, run) for run in one.runs),
         "repeats": len(one.good),
-        "runs": tuple(run["id"] for run in one.runs),
-        "failed_run": failed.get("id"),
-        "log_end": failed.get("log_end"),
-        "remarks": tuple(dict.fromkeys(remark for run in one.runs for remark in msgspec.json.decode(run["remarks"]))),
+        "runs": tuple(run.id for run in one.runs),
+        "failed_run": failed and failed.id,
+        "log_end": failed and failed.log_end,
+        "remarks": tuple(dict.fromkeys(remark for run in one.runs for remark in run.remarks)),
     }
 
 
@@ -200,7 +196,7 @@ def _reason(one: MeasuredCell, status: str, judged: Estimate | None) -> str | No
     if status == FAILED:
         first = one.failed[0]
         which = "" if len(one.failed) == planned.wanted else f"{len(one.failed)} of {planned.wanted} runs: "
-        return f"{which}{cause_of(first['kind'], first['phase'], first['message'])}"
+        return f"{which}{first.cause}"
     if status == NOT_RUN:
         goes_on = "starts over" if planned.starts_over else "goes on"
         more = "" if one.cell.command else f"; the same command {goes_on}"
@@ -226,7 +222,7 @@ def _shares(one: MeasuredCell) -> tuple[int, ...]:
     """As the last run had them: measured ones are not known before."""
     if one.cell.command:
         return ()
-    recorded = tuple(msgspec.json.decode(one.runs[-1]["shares"])) if one.runs else ()
+    recorded = one.runs[-1].shares if one.runs else ()
     return recorded or given_shares(one.cell.shares, one.cell.batch_size, one.cell.device_set)
 
 
@@ -236,9 +232,9 @@ def _seconds_per_epoch(workload: Workload | None, speed: Estimate | None, comman
     return workload.images_per_epoch / speed.median if workload and speed else None
 
 
-def _until_target(one: MeasuredCell, column: str) -> float | None:
+def _until_target(one: MeasuredCell, name: str) -> float | None:
     """Median over the runs, of which some may never have got there."""
-    values = [math.inf if run[column] is None else float(run[column]) for run in one.good]
+    values = [math.inf if (value := run.value(name)) is None else value for run in one.good]
     middle = statistics.median(values) if values else math.inf
     return middle if math.isfinite(middle) else None
 
