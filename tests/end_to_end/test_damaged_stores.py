@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from paceline.report.server.event_streams import Streams
 from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.live import Observer
 from paceline.report.server.views import ServedSite
+from paceline.store.index.file import COMPANIONS
 from paceline.store.records.runs import RUN_FOLDER
 from paceline.store.store import Store
 from paceline.system.errors import UserError
@@ -202,6 +204,34 @@ def test_index_that_is_no_file_is_refused_at_once(
         refused(run(*words, "--store", str(folder)), f"{INDEX} is {what}, not a plain file")
     if what == "a folder":
         refused(run("index", "--store", str(folder)), "move it out of the store")
+    else:
+        assert run("index", "--store", str(folder))[0] == 0
+        assert run("show", "--store", str(folder))[0] == 0
+    assert secret.read_text() == WORDS
+
+
+@ODDITIES
+@pytest.mark.parametrize("companion", COMPANIONS)
+def test_index_beside_what_is_no_file_is_refused_at_once(
+    folder: Path,
+    secret: Path,
+    run: Callable[..., Told],
+    companion: str,
+    put: Callable[[Path, Path], None],
+    what: str,
+) -> None:
+    """SQLite would open these, too, and wait for who writes into a pipe."""
+    put(folder / f"{INDEX}{companion}", secret)
+    with subprocess.Popen([sys.executable, "-m", "paceline", "show", "--store", str(folder)], stderr=-1) as child:
+        try:
+            assert f"{companion} is {what}, not a plain file" in child.communicate(timeout=60)[1].decode()
+        finally:
+            child.kill()
+    told = f"{INDEX}{companion} is {what}, not a plain file"
+    refused(run("report", "--output", str(folder.parent / "out.html"), "--store", str(folder)), told)
+    assert Pages(folder).get("/")[0] == 400
+    if what == "a folder":
+        refused(run("index", "--store", str(folder)), told, "move it out of the store")
     else:
         assert run("index", "--store", str(folder))[0] == 0
         assert run("show", "--store", str(folder))[0] == 0

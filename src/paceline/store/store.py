@@ -157,8 +157,6 @@ class Store:
             self.check_place()
             if not self.folder.exists():
                 raise UserError(f"There is no store at {self._named}.")
-            if self.index.path.is_dir() and not self.index.path.is_symlink():
-                self.index.exists()  # which says what is wrong
             self.index.make(self.filling(), if_needed=False)
             return int(self.query("SELECT COUNT(*) FROM run")[0][0])
 
