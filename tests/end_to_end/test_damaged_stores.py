@@ -22,10 +22,11 @@ from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.live import Observer
 from paceline.report.server.views import ServedSite
 from paceline.store.index.file import COMPANIONS
-from paceline.store.records.runs import RUN_FOLDER
+from paceline.store.records.runs import FOLDERS, RUN_FOLDER
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import NoPlainFileError, open_plain, read_plain
+from tests.bundles.made import pack
 from tests.factories.runs import CELL, FAILED, cell, record, save_plan, save_run, trained
 
 INDEX = "index.sqlite"
@@ -258,6 +259,36 @@ def test_linked_run_folder_is_refused(folder: Path, run: Callable[..., Told]) ->
     (folder / RUN_FOLDER / GOOD).symlink_to(folder.parent / "elsewhere")
     for words in (("index",), ("log", GOOD)):
         refused(run(*words, "--store", str(folder)), f"{GOOD} is a link, not a folder of this store")
+
+
+@pytest.mark.parametrize("place", FOLDERS)
+def test_linked_folder_of_a_store_is_refused(folder: Path, run: Callable[..., Told], place: str) -> None:
+    """Its files would be those of somebody else, whom nobody asked."""
+    elsewhere = folder.parent / "elsewhere"
+    if (folder / place).exists():
+        shutil.move(folder / place, elsewhere)
+    else:
+        elsewhere.mkdir()
+    before = sorted(elsewhere.rglob("*"))
+    bundle = pack({"verified/x.json": b"{}"}, folder.parent / "bundle.zip")
+    (folder / place).symlink_to(elsewhere)
+    told = f"{folder / place} is a link, not a folder of this store"
+    for words in (("index",), ("show",), ("log", GOOD), ("serve", "--port", "0"), ("import", str(bundle))):
+        refused(run(*words, "--store", str(folder)), told)
+    for address in ("/", "/runs", f"/runs/{GOOD}", f"/runs/{GOOD}/log", "/results?so_far=1"):
+        status, text = Pages(folder).get(address)
+        assert status == 400
+        assert told in text.replace("&#39;", "'")
+    refused(run("verify", "--framework", "fake", "--store", str(folder)), told)
+    with pytest.raises(UserError, match="is a link, not a folder of this store"):
+        save_run(Store(folder), record("20250101-000003-cccccc", "new"), [trained(100, 1.0)])
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+def test_file_in_the_place_of_a_folder_is_refused(folder: Path, run: Callable[..., Told]) -> None:
+    (folder / "plans").rename(folder / "kept")
+    (folder / "plans").touch()
+    refused(run("show", "--store", str(folder)), f"{folder / 'plans'} is a file, not a folder of this store")
 
 
 def test_store_itself_may_be_a_link(folder: Path, run: Callable[..., Told]) -> None:
