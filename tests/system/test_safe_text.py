@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,13 @@ from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts.kinds import KINDS
 from paceline.report.page.report_page import write_report
+from paceline.report.server import run_download
 from paceline.report.studies import audits, comparison, replays, verdicts
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render import FORMATS
 from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
 from paceline.report.tables.render_layouts import in_layout
+from paceline.store.newer_records import warn_of_left_out
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import RunRecord
@@ -151,6 +154,42 @@ def test_report_of_strange_names_steers_nothing(hostile: Store, tmp_path: Path) 
     assert steered(said) == ""
     assert "evil" in page
     assert steered(page).strip("\t") == ""
+
+
+@pytest.fixture
+def renamed(hostile: Store, tmp_path: Path) -> Store:
+    """The same, with a run that calls itself otherwise than its folder and ended in a way of its own."""
+    store = Store(shutil.copytree(hostile.folder, tmp_path / "store"))
+    for file, key in (("run.json", "id"), ("outcome.json", "status")):
+        path = store.run_folder(ONE) / file
+        path.write_text(json.dumps({**json.loads(path.read_bytes()), key: f"{key}{STEERING}"}))
+    store.rebuild()
+    return store
+
+
+@pytest.mark.parametrize("form", run_download.FORMATS)
+def test_list_of_runs_of_strange_names_steers_nothing(renamed: Store, form: str) -> None:
+    shown = run_download.FORMATS[form](run_download.listed_runs(renamed, {}))
+    assert "evil" in shown
+    assert steered(shown) == ""
+
+
+def test_json_of_runs_says_what_is_there(renamed: Store) -> None:
+    runs = json.loads(run_download.as_json(run_download.listed_runs(renamed, {})))
+    assert {f"id{STEERING}", TWO, THREE} == {run["run"] for run in runs}
+    assert {run["framework_version"] for run in runs} == {f"1{STEERING}"}
+
+
+def test_note_about_newer_records_steers_nothing(
+    hostile: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(shutil.copytree(hostile.folder, tmp_path / "store"))
+    with store.transaction() as index:
+        index.execute("INSERT INTO left_out VALUES (?, ?)", ("x", f"{STEERING}{'long ' * 100_000}"))
+    warn_of_left_out(store.query)
+    said = capsys.readouterr().err
+    assert "evil" in said
+    assert (steered(said), said.count("\n"), len(said) < 1600) == ("", 1, True)
 
 
 def test_error_line_steers_nothing(tmp_path: Path) -> None:

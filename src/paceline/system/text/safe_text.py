@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from dataclasses import replace as dataclass_replace
@@ -48,6 +49,11 @@ def message(text: str) -> str:
     """One line that can be read, whatever was quoted in it."""
     line = LONG_WORD.sub(lambda word: shortened(word[0], QUOTED), printable(" ".join(text.split())))
     return line if len(line) <= LINE else f"{line[: LINE * 2 // 3]} … {line[-LINE // 3 :]}"
+
+
+def note(line: str) -> None:
+    """A line for the user, beside what a command prints."""
+    print(f"paceline: {message(line)}", file=sys.stderr)
 
 
 def printed(value: Value) -> Value:
