@@ -9,6 +9,7 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -37,6 +38,7 @@ from tests.bundles.made import TRAINED, of_machine, verdict
 from tests.factories.command_line import here
 from tests.factories.events import entered, failed
 from tests.factories.machines import machine
+from tests.factories.pages import Pages
 from tests.factories.runs import FAILED, OK, begin_run, cell, save_plan
 
 STEERING = "\x1b[31m\x07\x9b2J\u202eevil\u2066\u200b\r\nfake: line\u2028\U000e0041"
@@ -217,11 +219,42 @@ LONG = ["x" * 100_000, "x " * 50_000, "'" * 100_000, "\x1b" * 100_000, "\u202e" 
 
 @pytest.mark.parametrize("value", LONG, ids=["letters", "words", "quotes", "escapes", "directions"])
 def test_long_value_is_cut(value: str) -> None:
-    for words in (("plan", value), (value,), ("show", "--target", value), ("show", "--suite", value), ("log", value)):
+    for words in (
+        *(("plan", value), (value,), ("show", "--target", value), ("show", f"--target={value}"), ("log", value)),
+        *(("show", "--suite", value), ("show", value), ("show", f"--{value}"), ("compare", f"version:{value}", "b")),
+        *(("audit", value), ("chart", "speed", "--output", value), ("import", value), ("show", "--store", value)),
+    ):
         ended = here(*words)
-        assert ended.returncode == 1, words[0]
+        assert ended.returncode == 1, words
         assert ended.stderr.count("\n") == 1
-        assert len(ended.stderr) < 1600
+        assert len(ended.stderr) < 700, words
+
+
+PHRASE = "a phrase of words, " * 10
+
+
+def test_value_of_many_words_is_cut_like_any_other(hostile: Store) -> None:
+    store = str(hostile.folder)
+    for words in (
+        *(("show", f"--{name}", PHRASE) for name in ("suite", "workload", "framework", "devices", "data")),
+        *(("compare", f"version:{PHRASE}", "b"), ("compare", PHRASE, "b")),
+    ):
+        said = here(*words, "--store", store).stderr
+        assert "a phrase of words" in said
+        assert said.count("phrase") < 5, words
+
+
+def test_value_of_many_words_is_cut_on_a_page(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    save_plan(store, {cell(): ["1"]}, suite=PHRASE)
+    _save(store, of_machine(ONE, "1", machine()), OK)
+    pages, asked = Pages(store.folder), quote(PHRASE)
+    for address in (f"/results?framework={asked}", f"/compare/table.csv?old=suite:{asked}&new=plan:2&data=none"):
+        status, page = pages.get(address)
+        line = page.partition("<p>")[2].partition("</p>")[0]
+        assert status == 400
+        assert "No results" in line
+        assert 0 < line.count("phrase") < 5
 
 
 def test_what_is_like_a_long_name_is_not_looked_for() -> None:
