@@ -515,7 +515,7 @@ def test_nothing_to_compare_is_one_line(stores: tuple[Store, Store], tmp_path: P
         (one, other): "have no cell in common: batch_size is 100 against 50, steps is 10 against 20.",
         (one, str(tmp_path / "none")): "is no folder of results; name one, or suite:NAME, plan:ID, date:2026-11-15,",
         ("suite:made", "suite:nothing"): f"No results match 'suite:nothing' in {one}.",
-        ("version:fake", one): "version:fake lacks the version; write such as version:torch=2.13.0.",
+        ("version:fake", one): "'version:fake' lacks the version; write such as version:torch=2.13.0.",
         (one, one, "--metric", "accuracy"): f"No cell has accuracy in both {one} and {one}.",
         (one, one, "--threshold", "5"): "--threshold is a part such as 0.05, from 0 up and below 1, not 5.",
     }

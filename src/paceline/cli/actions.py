@@ -179,6 +179,7 @@ def _ready(names: Sequence[str], say: Callable[[str], None]) -> Iterator[Contest
 def show_verdicts(verdicts: Iterable[Verdict], form: str, folder: Path) -> bool:
     """Keep and print them, as they come where the form allows; whether all are equal."""
     kept = []
+    Store(folder).check_place()  # before the first is worked out
     for verdict in verdicts:
         certificates.save(folder, verdict)
         kept.append(verdict)

@@ -30,6 +30,7 @@ from paceline.store.records.outcome import cause_of
 from paceline.store.run_results import Facts
 from paceline.store.store import Store
 from paceline.system.errors import UserError
+from paceline.system.text.safe_text import quoted
 from paceline.system.text.synonyms import filter_meant
 from paceline_worker.graph import BatchNorm
 
@@ -62,14 +63,15 @@ def chosen_rows(
     rows = table_rows(store, filters, target, everything=everything)
     warn_of_left_out(store.query)
     if not rows:
-        chosen = " ".join(f"--{key} {value}{_right_word(key, value)}" for key, value in filters.items() if value)
+        chosen = " ".join(_flag(key, value) for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
     return rows
 
 
-def _right_word(key: str, value: str) -> str:
+def _flag(key: str, value: str) -> str:
+    """As it was given, with what that is called here."""
     meant = filter_meant(key, value)
-    return f" (here that is {meant})" if meant else ""
+    return f"--{key} {quoted(value)}" + (f" (here that is {meant})" if meant else "")
 
 
 def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
