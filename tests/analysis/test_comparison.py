@@ -488,9 +488,7 @@ def test_accuracies_of_guesses_are_not_compared(stores: tuple[Store, Store], cor
     assert verdicts(compared(old, new, metric="memory")) == ["cannot tell"]  # equal; accuracies decide nothing else
 
 
-@pytest.mark.parametrize(
-    ("correct", "verdict", "side"), [((700, 104), "worse", "new"), ((104, 700), "better", "old")]
-)
+@pytest.mark.parametrize(("correct", "verdict", "side"), [((700, 104), "worse", "new"), ((104, 700), "better", "old")])
 def test_training_that_falls_to_guessing_is_worse(
     stores: tuple[Store, Store], correct: tuple[int, int], verdict: str, side: str
 ) -> None:

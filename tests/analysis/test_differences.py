@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -180,15 +181,10 @@ def test_variable_is_compared_or_the_sentence_that_all_are_the_same_excepts_it(
 def test_index_from_before_paths_were_compared_is_made_anew(stores: tuple[Store, Store]) -> None:
     for store, path in zip(stores, ("/a", "/b"), strict=True):
         fill(store, {CELL: {"environment": {"PATH": path}}})
-        with sqlite3.connect(store.folder / "index.sqlite") as index:
+        with contextlib.closing(sqlite3.connect(store.folder / "index.sqlite")) as index, index:
             index.execute("PRAGMA writable_schema = ON")
-            as_it_was = "facts    TEXT NOT NULL       -- as JSON\n"
-            index.execute(
-                "UPDATE sqlite_master SET sql = substr(sql, 1, instr(sql, 'facts ') - 1) || ? || ')' WHERE name = 'setup'",
-                (as_it_was,),
-            )
-            index.execute("""UPDATE setup SET facts = json_remove(facts, '$.environment.PATH')""")
-        index.close()
+            index.execute("UPDATE sqlite_master SET sql = replace(sql, ', with PATH among the variables', '')")
+            index.execute("UPDATE setup SET facts = json_remove(facts, '$.environment.PATH')")
     assert compared(stores).differences == ("fake variables: PATH /a → /b",)
 
 

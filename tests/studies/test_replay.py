@@ -20,6 +20,7 @@ from paceline.bundles.importing import import_bundle
 from paceline.bundles.selection import BundleRequest
 from paceline.plan.planning import Run, make_job
 from paceline.store.index.setups import setup_of
+from paceline.store.records.events import AnyEvent
 from paceline.store.store import Store
 from paceline.studies.replay.rerun import RecordedRun, cores_here, replay, timeout_of
 from paceline.studies.replay.results import compare_losses, compare_runs, rounding
@@ -318,7 +319,12 @@ def test_accuracies_of_guesses_are_not_compared(tmp_path: Path, runs: int) -> No
     ids = {right: [f"run-{right + repeat}" for repeat in range(runs)] for right in (104, 128)}
     for right, names in ids.items():
         for repeat, name in enumerate(names):
-            done = [entered("start"), block("train", 1.0, 100), evaluated(1000, 1.0, correct=right + repeat), finished()]
+            done = [
+                entered("start"),
+                block("train", 1.0, 100),
+                evaluated(1000, 1.0, correct=right + repeat),
+                finished(),
+            ]
             save_run(store, record(name, name), [done])
     found = {line.name: line for line in compare_runs(store, ids[104], ids[128]).lines}
     said = "a test accuracy below 0.15 tells little: guessing gets 0.1"
