@@ -319,7 +319,7 @@ def test_accuracies_of_guesses_are_not_compared(tmp_path: Path, runs: int) -> No
     ids = {right: [f"run-{right + repeat}" for repeat in range(runs)] for right in (104, 128)}
     for right, names in ids.items():
         for repeat, name in enumerate(names):
-            done = [
+            done: list[AnyEvent] = [
                 entered("start"),
                 block("train", 1.0, 100),
                 evaluated(1000, 1.0, correct=right + repeat),
