@@ -1,7 +1,7 @@
 """How often 95 % intervals hold the true value: of so many runs, and of rounds that stop when they are narrow enough.
 
-`python -m benchmarks.coverage` simulates it with the intervals of the tables, computed for all trials at once, and exits with
-1 if an interval of three runs or more holds too seldom.
+`python -m benchmarks.coverage` simulates it with the intervals of the tables, computed for all trials at once. It exits
+with 1 if an interval of three runs or more holds too seldom.
 """
 
 from __future__ import annotations

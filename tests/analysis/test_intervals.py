@@ -166,8 +166,8 @@ def test_so_does_that_of_a_ratio_or_difference_however_unlike_both_scatter(runs:
     pairs = list(zip(calm.tolist(), restless.tolist(), strict=True))
     differences = [bounds(difference(*pair)) for pair in pairs]
     ratios = [bounds(ratio(*(np.exp(0.02 * np.array(side)).tolist() for side in pair))) for pair in pairs]
-    for intervals, equal in ((differences, 0.0), (ratios, 1.0)):
-        assert statistics.fmean(low <= equal <= high for low, high in intervals) >= CONFIDENCE - 0.03
+    for found, equal in ((differences, 0.0), (ratios, 1.0)):
+        assert statistics.fmean(low <= equal <= high for low, high in found) >= CONFIDENCE - 0.03
 
 
 @pytest.mark.parametrize(
