@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from paceline.analysis.rows import resource_rows
-from paceline.analysis.rows.chance_accuracy import chance, check_target, least_target
+from paceline.analysis.rows.chance_accuracy import above_chance, chance, check_target
 from paceline.analysis.rows.command_rows import CommandRow, command_row
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import scaled
@@ -173,8 +173,8 @@ def _accuracies(one: MeasuredCell, target: float | None) -> Fields:
 def _against_chance(one: MeasuredCell, workload: Workload | None) -> Fields:
     if workload is None:
         return {}
-    by_chance, reached = chance(workload), _median(one.values("test_accuracy"))
-    return {"chance": by_chance, "above_chance": None if reached is None else reached >= least_target(by_chance)}
+    by_chance = chance(workload)
+    return {"chance": by_chance, "above_chance": above_chance(one.values("test_accuracy"), by_chance)}
 
 
 def _resources(one: MeasuredCell) -> Fields:
