@@ -21,9 +21,10 @@ from paceline.plan.external.command import ExternalCommand
 from paceline.report.server import lists
 from paceline.report.server.live import Observer, PlanProgress
 from paceline.report.server.unfinished_runs import SILENCE_SECONDS, OpenRun
-from paceline.store.import_notes import IMPORT_FOLDER, ImportRecord
+from paceline.store.import_notes import ImportRecord
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.records.events import AnyEvent
+from paceline.store.records.runs import IMPORT_FOLDER
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.machine_lock import alone

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
+from paceline.system.text.safe_text import note
+
 FRAMEWORKS, WORKLOADS = "paceline.frameworks", "paceline.workloads"
 # What plug-ins written for 0.1 import, and where it is now. It goes with 0.3.
 MOVED = {
@@ -35,7 +37,7 @@ def load(group: str, taken: set[str], take: Callable[[EntryPoint], Found]) -> di
             found[point.name] = take(point)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it is foreign code, which may fail in any way
             package = point.dist.name if point.dist else "?"
-            _warn(f"plug-in {point.name!r} of {package} is left out: {type(error).__name__}: {_one_line(error)}")
+            _warn(f"plug-in {point.name!r} of {package} is left out: {type(error).__name__}: {error}")
     return found
 
 
@@ -52,10 +54,4 @@ def _keep_old_names() -> None:
         sys.modules.setdefault(old, import_module(new))
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
-
-
-@cache  # said once, however often plug-ins are looked at
-def _warn(line: str) -> None:
-    print(f"paceline: {line}", file=sys.stderr)
+_warn = cache(note)  # said once, however often plug-ins are looked at

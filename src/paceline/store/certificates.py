@@ -11,14 +11,14 @@ from paceline.environments.older_code_hashes import same_code
 from paceline.plan.cell import Cell
 from paceline.plan.devices import parse_devices
 from paceline.plan.shares import EQUAL, proportions
-from paceline.store.records.runs import UNREADABLE
+from paceline.store.records.runs import UNREADABLE, VERDICT_FOLDER
 from paceline.store.records.verdict import Verdict
 from paceline.store.run_results import RunResult
 from paceline.system.errors import UserError
 from paceline.system.files.atomic_files import write_json
 from paceline.system.files.regular_files import read_plain
 
-FOLDER = "verified"
+FOLDER = VERDICT_FOLDER
 
 
 def save(store: Path, verdict: Verdict) -> None:

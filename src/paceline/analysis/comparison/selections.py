@@ -167,7 +167,7 @@ def _of_date(beginning: str) -> Accept:
 def _of_version(text: str) -> Accept:
     framework, equals, version = text.partition("=")
     if not equals:
-        raise UserError(f"version:{text} lacks the version; write such as version:torch=2.13.0.")
+        raise UserError(f"{quoted(f'version:{text}')} lacks the version; write such as version:torch=2.13.0.")
     return lambda row: row["framework_version"] == version and _framework(row) == framework
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.analysis.rows import resource_rows
-from paceline.analysis.rows.chance_accuracy import chance, check_target, least_target
+from paceline.analysis.rows.chance_accuracy import above_chance, chance, check_target
 from paceline.analysis.rows.command_rows import CommandRow, command_row
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import scaled
@@ -26,6 +26,7 @@ from paceline.store import certificates
 from paceline.store.newer_records import warn_of_left_out
 from paceline.store.store import Store
 from paceline.system.errors import UserError
+from paceline.system.text.safe_text import quoted
 from paceline.system.text.synonyms import filter_meant
 from paceline_worker.graph import BatchNorm
 
@@ -58,14 +59,15 @@ def chosen_rows(
     rows = table_rows(store, filters, target, everything=everything)
     warn_of_left_out(store.query)
     if not rows:
-        chosen = " ".join(f"--{key} {value}{_right_word(key, value)}" for key, value in filters.items() if value)
+        chosen = " ".join(_flag(key, value) for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
     return rows
 
 
-def _right_word(key: str, value: str) -> str:
+def _flag(key: str, value: str) -> str:
+    """As it was given, with what that is called here."""
     meant = filter_meant(key, value)
-    return f" (here that is {meant})" if meant else ""
+    return f"--{key} {quoted(value)}" + (f" (here that is {meant})" if meant else "")
 
 
 def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
@@ -167,8 +169,8 @@ def _accuracies(one: MeasuredCell, target: float | None) -> Fields:
 def _against_chance(one: MeasuredCell, workload: Workload | None) -> Fields:
     if workload is None:
         return {}
-    by_chance, reached = chance(workload), _median(one.values("test_accuracy"))
-    return {"chance": by_chance, "above_chance": None if reached is None else reached >= least_target(by_chance)}
+    by_chance = chance(workload)
+    return {"chance": by_chance, "above_chance": above_chance(one.values("test_accuracy"), by_chance)}
 
 
 def _resources(one: MeasuredCell) -> Fields:

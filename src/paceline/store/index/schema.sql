@@ -34,7 +34,7 @@ CREATE TABLE left_out (          -- what a newer version wrote, so that this one
 
 CREATE TABLE setup (             -- what runs ran with beside the settings of their cells, once for all that are alike
     id       TEXT PRIMARY KEY,
-    facts    TEXT NOT NULL       -- as JSON
+    facts    TEXT NOT NULL       -- as JSON, with PATH among the variables
 );
 
 CREATE TABLE run (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.analysis.comparison.compare import judge
+from paceline.analysis.comparison.compare import judge, without_guesses
 from paceline.analysis.comparison.differences import RunPair, differences
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.plan.cell_names import cell_name
@@ -111,14 +111,17 @@ def _lines(record: RunRecord, old: Sequence[RunResult], new: Sequence[RunResult]
         if not (before or after) or (name == "s" and not record.cell.command):
             continue
         found = judge(record.cell, before, after, quantity.more_is_better, threshold=0.0)
-        single = len(before) == len(after) == 1
+        if len(before) == len(after) == 1:
+            found = msgspec.structs.replace(found, reason=SINGLE_RUNS)
+        if quantity.column == "test_accuracy":
+            found = without_guesses(found)
         yield ReplayLine(
             name=name,
             old=tuple(before),
             new=tuple(after),
             ratio=found.ratio,
             verdict=found.verdict,
-            reason=SINGLE_RUNS if single else found.reason,
+            reason=found.reason,
         )
 
 
