@@ -14,7 +14,8 @@ from typing import Any
 
 from rich.console import Console
 
-from paceline.analysis.rows.table_rows import chosen_rows, layout_of, table_rows
+from paceline.analysis.rows.row import Row
+from paceline.analysis.rows.table_rows import chosen_rows, layout_of
 from paceline.catalog.frameworks import Contestant, Framework, expand, find
 from paceline.environments import virtual_environments
 from paceline.environments.virtual_environments import Environment
@@ -124,8 +125,7 @@ def time_commands(words: Sequence[str], options: timing.TimeOptions, folder: Pat
 
 def show_measured(folder: Path, plan_id: str) -> bool:
     """Print the table of a plan that has been measured; whether any cell failed."""
-    show_table(folder, {"plan": plan_id}, "text")
-    return any(row.status == "failed" for row in table_rows(Store(folder), {"plan": plan_id}))
+    return any(row.status == "failed" for row in show_table(folder, {"plan": plan_id}, "text"))
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,8 @@ def show_table(
     form: str,
     target: float | None = None,
     shape: TableOptions = TableOptions(),
-) -> None:
+) -> list[Row]:
+    """Print the table; its rows."""
     if shape.published and form not in ("text", "markdown"):
         raise UserError(f"--with published goes with --format text or markdown, not {form}.")
     rows = chosen_rows(folder, filters, target)
@@ -150,6 +151,7 @@ def show_table(
     sys.stdout.write(in_layout(rows, layout, form))
     if shape.published:
         sys.stdout.write("\n" + GRID_FORMATS[form]([with_published(rows)]))
+    return rows
 
 
 def verify_frameworks(matrix: VerificationMatrix, names: Sequence[str]) -> Iterator[Verdict]:

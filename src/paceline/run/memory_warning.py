@@ -18,7 +18,7 @@ from paceline_worker.graph import Conv, Dense
 MOST_NAMED = 3
 PEAK = """
 SELECT MAX(bytes) AS bytes FROM (
-    SELECT SUM(memory.peak_bytes) AS bytes FROM run JOIN memory ON memory.run_id = run.id
+    SELECT SUM(value) AS bytes FROM run JOIN value ON run_id = run.id AND name IN ('idle_bytes', 'memory_bytes')
     WHERE run.cell = ? GROUP BY run.id
 )
 """

@@ -113,7 +113,7 @@ def _lines(record: RunRecord, old: Sequence[RunResult], new: Sequence[RunResult]
         found = judge(record.cell, before, after, quantity.more_is_better, threshold=0.0)
         if len(before) == len(after) == 1:
             found = msgspec.structs.replace(found, reason=SINGLE_RUNS)
-        if quantity.column == "test_accuracy":
+        if quantity.value == "test_accuracy":
             found = without_guesses(found)
         yield ReplayLine(
             name=name,
