@@ -11,14 +11,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paceline_worker.frameworks.neon.exchange import Exchange, exchange_of
 from paceline_worker.frameworks.neon.peers import Meeting, Peers
-from paceline_worker.place import Place, find_place
+from paceline_worker.place import find_place
 from paceline_worker.protocol import Job, arrays_file
-
-Numbers = NDArray[np.float32]
+from paceline_worker.weights import Array, Weights
 
 
 class Tensor:
@@ -27,14 +25,14 @@ class Tensor:
     def __init__(self, shape: tuple[int, int]) -> None:
         self._numbers = np.zeros(shape, np.float32)
 
-    def get(self) -> Numbers:
+    def get(self) -> Array:
         return self._numbers.copy()
 
-    def set(self, numbers: Numbers) -> None:
+    def set(self, numbers: Array) -> None:
         self._numbers[:] = numbers
 
 
-def trained(job: Job, exchange: Exchange, images: Numbers, wanted: Numbers) -> dict[str, Numbers]:
+def trained(job: Job, exchange: Exchange, images: Array, wanted: Array) -> Weights:
     """Gradients are sums over images and become means in the optimiser, as neon's do."""
     weights, gradients, velocity = (Tensor((images.shape[1], wanted.shape[1])) for _ in range(3))
     exchange.prepare(lambda of_gradients: gradients if of_gradients else weights)
@@ -57,7 +55,7 @@ def trained(job: Job, exchange: Exchange, images: Numbers, wanted: Numbers) -> d
 
 def main(folder: Path) -> None:
     job = Job.read(folder)
-    place: Place = find_place(job, os.environ)
+    place = find_place(job, os.environ)
     peers = Peers(place.rank, place.size, Meeting.read(os.environ), job.patience_seconds)
     exchange = exchange_of(job)(job, place, peers)
     with np.load(folder / "batch.npz") as batch:

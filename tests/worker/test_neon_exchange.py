@@ -31,8 +31,10 @@ def batch(count: int) -> tuple[Numbers, Numbers]:
 
 
 def mean_gradient(images: Numbers, wanted: Numbers, weights: Numbers) -> Numbers:
-    of_each = [np.outer(image, image @ weights - target) for image, target in zip(images, wanted, strict=True)]
-    return np.mean(of_each, axis=0)
+    total = np.zeros_like(weights)
+    for image, target in zip(images, wanted, strict=True):
+        total += np.outer(image, image @ weights - target)
+    return total / len(images)
 
 
 def one_device(images: Numbers, wanted: Numbers) -> Numbers:
