@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,7 +17,6 @@ from paceline.plan.planning import Plan, make_plan
 from paceline.plan.published.cells import added, cell_of, devices_of, fits, planned
 from paceline.plan.published.commands import blocks, by_command, command_of, differences
 from paceline.plan.requested_suites import read_suite
-from paceline.plan.suite import known_suites, load_suite
 from paceline.report import catalog_tables
 from paceline.report import published_page as commands_page
 from paceline.system.errors import UserError
@@ -152,30 +150,6 @@ def test_cell_of_anything_else_is_not_that_of_the_row(change: dict[str, Any]) ->
     cell = cell_of(record)
     assert fits(cell, record)
     assert not fits(msgspec.structs.replace(cell, **change), record)
-
-
-KINDS: dict[str, Callable[[Cell], object]] = {
-    "networks": lambda cell: (cell.workload, cell.framework),
-    "several devices": lambda cell: (cell.workload, cell.framework, cell.device_set.count > 1),
-    "updates and data": lambda cell: (cell.framework, cell.update, cell.data),
-    "unequal shares": lambda cell: (cell.framework, cell.device_set.count if cell.shares != "equal" else 0),
-    "rates": lambda cell: (cell.framework, cell.learning_rate) if cell.workload == "cifar10-conv" else None,
-}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_quick_form_has_a_counterpart_of_every_kind_of_row(name: str) -> None:
-    small = make_plan(load_suite(known_suites()[name], {"quick": True}), machine(cores=2)).cells
-    full = {cell_of(record) for record in all_benchmarks()[name].records}
-    for what, kind in KINDS.items():
-        assert {kind(cell) for cell in full} - {kind(cell) for cell in small} == set(), what
-
-
-def test_quick_form_has_a_batch_with_two_rates_too() -> None:
-    """As 64x8 at 0.05 and at 0.4."""
-    small = make_plan(load_suite(known_suites()["mxnet-multi-gpu"], {"quick": True}), machine(cores=2)).cells
-    places = [(cell.workload, cell.devices, cell.batch_size) for cell in small]
-    assert len(places) > len(set(places))
 
 
 @pytest.mark.slow

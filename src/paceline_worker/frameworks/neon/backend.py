@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import neon
@@ -67,7 +68,7 @@ class FrameworkBackend(Backend):
     def build(self, graph: g.Graph, weights: Weights) -> None:
         self._graph, self._parameters = graph, graph.parameters()
         self._network = Network(self._backend, graph)
-        self._exchange.prepare(self._backend, self._network.steps)
+        self._exchange.prepare(partial(builder.laid_out, self._backend, self._network.steps))
         self._arrays = builder.held(self._network.steps, gradients=False)
         self._gradients = builder.held(self._network.steps, gradients=True)
         self._trained = [name for name, parameter in self._parameters.items() if parameter.kind == "trainable"]

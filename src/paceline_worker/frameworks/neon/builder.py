@@ -245,7 +245,7 @@ def held(steps: List[Step], *, gradients: bool) -> Dict[str, Tensor]:
 ALIGNED = 32  # numbers, which are 128 bytes: kernels are made for tensors that begin there
 
 
-def laid_out(backend: Any, steps: List[Step], *, gradients: bool) -> Tensor:
+def laid_out(backend: Any, steps: List[Step], gradients: bool) -> Tensor:
     """One long tensor, of which the gradients of all layers are parts from now on, or the weights that have one."""
     places = [
         (step.layer, attributes[gradients])

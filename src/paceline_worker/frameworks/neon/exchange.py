@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Type
+from typing import Any, Callable, Dict, Optional, Type
 
 import numpy as np
 
-from paceline_worker.frameworks.neon import builder
 from paceline_worker.frameworks.neon.peers import Peers
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
 from paceline_worker.weights import Weights
 
 Optimize = Callable[[], None]
+LayOut = Callable[[bool], Any]  # all gradients of a network, or all its weights, as one long tensor
 
 
 class Exchange:
@@ -24,7 +24,7 @@ class Exchange:
         self._peers = peers
         self.images = place.local_batch_size  # that a gradient is the sum over when it reaches the optimiser
 
-    def prepare(self, backend: Any, steps: List[builder.Step]) -> None:
+    def prepare(self, lay_out: LayOut) -> None:
         """Before anything holds on to the layers' arrays."""
 
     def step(self, optimize: Optimize) -> None:
@@ -50,8 +50,8 @@ class Replicated(Exchange):
         super().__init__(job, place, peers)
         self.images = job.batch_size
 
-    def prepare(self, backend: Any, steps: List[builder.Step]) -> None:
-        self._gradients = builder.laid_out(backend, steps, gradients=True)
+    def prepare(self, lay_out: LayOut) -> None:
+        self._gradients = lay_out(True)
 
     def step(self, optimize: Optimize) -> None:
         self.add_up_gradients()
@@ -77,9 +77,9 @@ class ParameterServer(Replicated):
 
     mechanism = "Paceline's: sum at rank 0, optimiser there, weights sent to all"
 
-    def prepare(self, backend: Any, steps: List[builder.Step]) -> None:
-        super().prepare(backend, steps)
-        self._weights = builder.laid_out(backend, steps, gradients=False)
+    def prepare(self, lay_out: LayOut) -> None:
+        super().prepare(lay_out)
+        self._weights = lay_out(False)
 
     def step(self, optimize: Optimize) -> None:
         first, sums = self._peers.rank == 0, self._gradients.get()
