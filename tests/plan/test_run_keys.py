@@ -16,7 +16,7 @@ from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand, OutputMetric
 from paceline.plan.run_keys import run_key
 from paceline.run.external.session import _name as command_key
-from paceline.system.keys import short_key, without_defaults
+from paceline.system.hashing import short_key, without_defaults
 from paceline_worker.graph import (
     OPS,
     Add,

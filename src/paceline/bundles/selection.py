@@ -18,7 +18,7 @@ from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
-from paceline.system.keys import short_key, without_defaults
+from paceline.system.hashing import short_key, without_defaults
 from paceline.system.text.safe_text import quoted
 
 RUNS_OF_PLAN = "SELECT DISTINCT run_id FROM plan_result WHERE plan_id = ? AND run_id IS NOT NULL ORDER BY run_id"

@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint
 from paceline.catalog import plugins
 from paceline.catalog.workloads.definition import Workload
 from paceline.system.errors import unknown
-from paceline.system.keys import network_facts, short_key, without_defaults
+from paceline.system.hashing import network_facts, short_key, without_defaults
 from paceline_worker.input.pipeline import INCEPTION, MXNET_LEVELS, SCALED, WHITENED
 from paceline_worker.input.pipeline import KERAS as KERAS_INPUT
 from paceline_worker.protocol import Recipe

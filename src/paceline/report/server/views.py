@@ -13,8 +13,8 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.report.page.badges import MARKS, Badge
-from paceline.report.page.templating import asset, environment, island
+from paceline.report.page.badges import BADGES, Badge
+from paceline.report.page.templating import asset, environment, inline_json
 from paceline.report.server import comparison, lists, logs, run_download, run_page
 from paceline.report.server.event_streams import Streams
 from paceline.report.server.http import query_params
@@ -32,8 +32,8 @@ from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import printable
 
 STATES = {
-    mark.word: mark
-    for mark in (
+    badge.word: badge
+    for badge in (
         Badge("running", "▶", "it is being measured now"),
         Badge("interrupted", "‖", "whoever measured it is gone; the same command goes on"),
         Badge("complete", "✓", "all its runs are done"),
@@ -152,7 +152,7 @@ class ServedSite:
             .get_template("served_report.html.j2")
             .render(
                 report=report,
-                details=island(report.details),
+                details=inline_json(report.details),
                 made_by=printable(plans[0]["command"]) if plans else "paceline serve",
                 suite=printable(plans[0]["suite"]) if plans else "",
                 plan_id=plan_id,
@@ -319,7 +319,7 @@ class ServedSite:
 
 def mark_of(word: str) -> Sequence[Badge]:
     """With its sign; a word that we do not know stands for itself."""
-    return (STATES.get(word) or MARKS.get(word) or Badge(printable(word), "·", ""),)
+    return (STATES.get(word) or BADGES.get(word) or Badge(printable(word), "·", ""),)
 
 
 def _report_key(request: Request) -> Hashable:

@@ -30,7 +30,7 @@ from paceline.store.store import Store
 from paceline.studies.scaling.ablations import Ablations, make_ablations
 from paceline.studies.scaling.lost_time import LostTime, RoundTimes, lost_time, typical
 from paceline.system.errors import UserError
-from paceline.system.keys import short_key
+from paceline.system.hashing import short_key
 from paceline.system.limits import check_flag
 from paceline.system.machine.hardware import Machine, this_machine
 from paceline.system.machine_lock import MachineLock, alone
