@@ -312,9 +312,9 @@ class ServedSite:
         return plan_id
 
     def _stamp(self) -> object:
-        """Changes with results and with proofs that networks are equal."""
-        proofs = self.store.folder / certificates.FOLDER
-        return index_stamp(self.store), proofs.stat().st_mtime_ns if proofs.exists() else 0
+        """Changes with results and with certificates that networks are equal."""
+        verified = self.store.folder / certificates.FOLDER
+        return index_stamp(self.store), verified.stat().st_mtime_ns if verified.exists() else 0
 
 
 def mark_of(word: str) -> Sequence[Badge]:

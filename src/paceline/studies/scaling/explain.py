@@ -64,7 +64,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     oversubscribed: bool
     slow: tuple[float, ...]  # how much longer each device was made to take; empty if none was
     time: LostTime | None  # None where an ablation failed
-    twins: tuple[AblationTimes, ...] = ()  # by its older name, which readers of the JSON form know
+    ablations: tuple[AblationTimes, ...] = ()
+    twins: tuple[AblationTimes, ...] = ()  # the same, by the name that readers of the JSON form have known
     failures: tuple[str, ...] = ()  # which ablation, and why
 
 
@@ -242,6 +243,7 @@ def _explanation(
         oversubscribed=cell.oversubscribed,
         slow=cell.slow,
         time=time,
+        ablations=ablations,
         twins=ablations,
         failures=failures,
     )
