@@ -17,6 +17,8 @@ from tests.docs.documented import ROOT
 SOURCE = Path(paceline.__file__).parent
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 MOST_MODULES = 14  # in a room, before it wants rooms of its own
+# How the second sentence says what lives elsewhere, or nowhere.
+BOUNDARY = re.compile(r"\b(no|not|never|nothing|neither|only|belongs?|business|up to)\b", re.IGNORECASE)
 
 
 def test_top_of_the_source_holds_rooms_and_nothing_else() -> None:
@@ -37,9 +39,11 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize("package", sorted(path.parent for path in SOURCE.rglob("__init__.py")), ids=lambda p: p.name)
-def test_every_room_says_what_lives_there(package: Path) -> None:
-    said = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8")))
-    assert said
+def test_every_room_says_what_lives_there_and_what_must_not(package: Path) -> None:
+    said = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    lives, _, limits = said.partition("\n\n")
+    assert lives
+    assert BOUNDARY.search(limits.partition("\n\n")[0]), "its second paragraph should say what must not live there"
     assert len([path for path in package.glob("*.py") if path.name != "__init__.py"]) <= MOST_MODULES
 
 

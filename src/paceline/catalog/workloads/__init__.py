@@ -1,6 +1,6 @@
 """All workloads by name, with the numbers of the programs they come from; every schedule begins at its first rate.
 
-How long a plan trains them, and with which batch on which devices, is decided in `plan`.
+How long a plan trains them, and with which batch on which devices, is up to `plan`.
 """
 
 from dataclasses import replace
