@@ -5,30 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
 FRAMEWORKS, WORKLOADS = "paceline.frameworks", "paceline.workloads"
-# What plug-ins written for 0.1 import, and where it is now. It goes with 0.3.
-MOVED = {
-    "paceline.workloads": "paceline.catalog.workloads",
-    "paceline.workloads.definition": "paceline.catalog.workloads.definition",
-    "paceline.networks": "paceline.catalog.networks",
-    "paceline.networks.blocks": "paceline.catalog.networks.blocks",
-}
 Found = TypeVar("Found")
 
 
 def load(group: str, taken: set[str], take: Callable[[EntryPoint], Found]) -> dict[str, Found]:
     """What every plug-in of a group brings. One that breaks is named and left out; the rest works."""
     found: dict[str, Found] = {}
-    points = entry_points(group=group)
-    if points:
-        _keep_old_names()
-    for point in points:
+    for point in entry_points(group=group):
         try:
             if point.name in {*taken, *found}:
                 raise ValueError("its name is taken")
@@ -45,11 +34,6 @@ def folder(point: EntryPoint) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise ValueError(f"{point.value} is no package")
     return Path(spec.submodule_search_locations[0])
-
-
-def _keep_old_names() -> None:
-    for old, new in MOVED.items():
-        sys.modules.setdefault(old, import_module(new))
 
 
 def _one_line(error: BaseException) -> str:
