@@ -17,6 +17,7 @@ from tests.docs.documented import ROOT
 SOURCE = Path(paceline.__file__).parent
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 MOST_MODULES = 14  # in a room, before it wants rooms of its own
+SUBJECTS = {"bundles": {"secrets", "there_and_back"}}  # of tests about a room as a whole
 # How the second sentence says what lives elsewhere, or nowhere.
 BOUNDARY = re.compile(r"\b(no|not|never|nothing|neither|only|belongs?|business|up to)\b", re.IGNORECASE)
 
@@ -45,6 +46,14 @@ def test_every_room_says_what_lives_there_and_what_must_not(package: Path) -> No
     assert lives
     assert BOUNDARY.search(limits.partition("\n\n")[0]), "its second paragraph should say what must not live there"
     assert len([path for path in package.glob("*.py") if path.name != "__init__.py"]) <= MOST_MODULES
+
+
+@pytest.mark.parametrize("room", rooms.rooms())
+def test_file_of_tests_is_called_after_what_it_tests(room: str) -> None:
+    """After a module or a folder of its room, with more words where there are several files about it."""
+    names = {path.stem for path in (SOURCE / room).rglob("*")} | SUBJECTS.get(room, set())
+    tests = [path.stem.removeprefix("test_") for path in (ROOT / "tests" / room).glob("test_*.py")]
+    assert [test for test in tests if not any(f"{test}_".startswith(f"{name}_") for name in names)] == []
 
 
 def test_map_names_every_room_and_each_stop_of_the_walk_exists() -> None:
