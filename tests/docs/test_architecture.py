@@ -16,6 +16,8 @@ from tests.docs.documented import ROOT
 
 SOURCE = Path(paceline.__file__).parent
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+MOST_LINES = 300  # of a source file
+LONGER = {"paceline_worker/graph.py": 310}  # all of a network; what measures is not moved about, since keys hash it
 MOST_MODULES = 14  # in a room, before it wants rooms of its own
 SUBJECTS = {"bundles": {"secrets", "there_and_back"}}  # of tests about a room as a whole
 # How the second sentence says what lives elsewhere, or nowhere.
@@ -54,6 +56,12 @@ def test_file_of_tests_is_called_after_what_it_tests(room: str) -> None:
     names = {path.stem for path in (SOURCE / room).rglob("*")} | SUBJECTS.get(room, set())
     tests = [path.stem.removeprefix("test_") for path in (ROOT / "tests" / room).glob("test_*.py")]
     assert [test for test in tests if not any(f"{test}_".startswith(f"{name}_") for name in names)] == []
+
+
+def test_source_files_are_short() -> None:
+    sizes = {path.relative_to(SOURCE.parent).as_posix(): path for path in SOURCE.parent.glob("paceline*/**/*.py")}
+    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in sizes.items()}
+    assert {name: count for name, count in lines.items() if count > LONGER.get(name, MOST_LINES)} == {}
 
 
 def test_map_names_every_room_and_each_stop_of_the_walk_exists() -> None:
