@@ -456,18 +456,46 @@ def events(mebibytes: int, correct: int) -> list[AnyEvent]:
     ]
 
 
+def save_four(store: Store, mebibytes: int, correct: int) -> Path:
+    keys = [str(repeat) for repeat in range(4)]
+    for repeat, key in enumerate(keys):
+        save_run(store, record(key, key), [events(mebibytes + repeat, correct + repeat)])
+    save_plan(store, {CELL: keys})
+    return store.folder
+
+
 def test_memory_and_accuracy_have_their_own_directions(stores: tuple[Store, Store]) -> None:
-    for store, offset in zip(stores, (0, 100), strict=True):
-        keys = [str(repeat) for repeat in range(4)]
-        for repeat, key in enumerate(keys):
-            save_run(store, record(key, key), [events(200 + repeat + offset, 500 + repeat + offset)])
-        save_plan(store, {CELL: keys})
-    old, new = (store.folder for store in stores)
+    old, new = (save_four(store, 200 + offset, 500 + offset) for store, offset in zip(stores, (0, 100), strict=True))
     memory, accuracy = (compared(old, new, metric=metric) for metric in ("memory", "accuracy"))
     assert (verdicts(memory), memory.regressions) == (["worse"], 1)
     assert (verdicts(accuracy), accuracy.regressions) == (["better"], 0)
     assert text(memory, width=80).count(" 202 ") == 1  # MiB, the median of 200 to 203
     assert text(accuracy, width=80).count(" 0.601 ") == 1
+
+
+SAID = "a test accuracy below 0.15 tells little: guessing gets 0.1"
+
+
+@pytest.mark.parametrize("correct", [(104, 128), (128, 104)])
+def test_accuracies_of_guesses_are_not_compared(stores: tuple[Store, Store], correct: tuple[int, int]) -> None:
+    """Of ten classes; the larger is surely larger, but of nothing."""
+    old, new = (save_four(store, 200, right) for store, right in zip(stores, correct, strict=True))
+    found = compared(old, new, metric="accuracy")
+    (one,) = found.cells
+    assert (one.verdict, one.reason, one.ratio, one.p, one.detectable) == ("cannot tell", SAID, None, None, None)
+    assert (found.conclusion, found.regressions, found.inconclusive) == ("inconclusive", 0, 1)
+    assert f"cannot tell: {SAID}: " in " ".join(notes(found))
+    assert verdicts(compared(old, new, metric="memory")) == ["cannot tell"]  # equal; accuracies decide nothing else
+
+
+@pytest.mark.parametrize(("correct", "verdict", "side"), [((700, 104), "worse", "new"), ((104, 700), "better", "old")])
+def test_training_that_falls_to_guessing_is_worse(
+    stores: tuple[Store, Store], correct: tuple[int, int], verdict: str, side: str
+) -> None:
+    old, new = (save_four(store, 200, right) for store, right in zip(stores, correct, strict=True))
+    found = compared(old, new, metric="accuracy")
+    assert (verdicts(found), found.regressions) == ([verdict], int(verdict == "worse"))
+    assert found.cells[0].reason == f"in {side} {SAID}"
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -515,7 +543,7 @@ def test_nothing_to_compare_is_one_line(stores: tuple[Store, Store], tmp_path: P
         (one, other): "have no cell in common: batch_size is 100 against 50, steps is 10 against 20.",
         (one, str(tmp_path / "none")): "is no folder of results; name one, or suite:NAME, plan:ID, date:2026-11-15,",
         ("suite:made", "suite:nothing"): f"No results match 'suite:nothing' in {one}.",
-        ("version:fake", one): "version:fake lacks the version; write such as version:torch=2.13.0.",
+        ("version:fake", one): "'version:fake' lacks the version; write such as version:torch=2.13.0.",
         (one, one, "--metric", "accuracy"): f"No cell has accuracy in both {one} and {one}.",
         (one, one, "--threshold", "5"): "--threshold is a part such as 0.05, from 0 up and below 1, not 5.",
     }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import shutil
+import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,10 @@ import pytest
 from paceline.analysis.comparison.compare import Comparison, compare
 from paceline.analysis.comparison.selections import choose
 from paceline.cli import reading
+from paceline.environments.worker_variables import INHERITED
 from paceline.plan.cell import Cell
 from paceline.report.studies.comparison import as_json, markdown, notes, text
+from paceline.store.index.setups import OWN_VARIABLES
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
 from paceline.system.machine.hardware import Machine
@@ -70,6 +75,7 @@ def with_machine(**changes: Any) -> dict[str, Machine]:
         ({}, {"paceline_version": "0.2.0"}, "Paceline: 0.1.0 → 0.2.0"),
         ({}, {"data_checksum": "f" * 64}, "data: unknown → ffffffffffff"),
         ({}, {"environment": {"OMP_NUM_THREADS": "2"}}, "fake variables: OMP_NUM_THREADS none → 2"),
+        ({"environment": {"PATH": "/a"}}, {"environment": {"PATH": "/b"}}, "fake variables: PATH /a → /b"),
         ({}, {"cell": cell(cores=((3,),))}, "cores: 0 → 3"),
         ({}, {"cell": cell(oversubscribed=True)}, "oversubscribed: no → yes"),
         ({}, {"shares": (60, 40)}, "fake shares: unknown → 60, 40"),
@@ -158,6 +164,28 @@ def test_when_nothing_else_differs_every_form_says_so(stores: tuple[Store, Store
     assert json.loads(as_json(found))["nothing_else_differs"] is True
     with serving(stores[0].folder) as served:
         assert NOTHING_ELSE in served.ask("/compare?old=suite:made&new=suite:made").text
+
+
+@pytest.mark.parametrize("name", [*INHERITED, *OWN_VARIABLES])
+def test_variable_is_compared_or_the_sentence_that_all_are_the_same_excepts_it(
+    stores: tuple[Store, Store], name: str
+) -> None:
+    for store, value in zip(stores, ("/a", "/b"), strict=True):
+        fill(store, {CELL: {"environment": {name: value}}})
+    found = compared(stores)
+    assert found.differences == (() if name in OWN_VARIABLES else (f"fake variables: {name} /a → /b",))
+    (sentence,) = [note for note in notes(compared((stores[0], stores[0]))) if NOTHING_ELSE in note]
+    assert (name in re.findall(r"\w+", sentence)) == (not found.differences)
+
+
+def test_index_from_before_paths_were_compared_is_made_anew(stores: tuple[Store, Store]) -> None:
+    for store, path in zip(stores, ("/a", "/b"), strict=True):
+        fill(store, {CELL: {"environment": {"PATH": path}}})
+        with contextlib.closing(sqlite3.connect(store.folder / "index.sqlite")) as index, index:
+            index.execute("PRAGMA writable_schema = ON")
+            index.execute("UPDATE sqlite_master SET sql = replace(sql, ', with PATH among the variables', '')")
+            index.execute("UPDATE setup SET facts = json_remove(facts, '$.environment.PATH')")
+    assert compared(stores).differences == ("fake variables: PATH /a → /b",)
 
 
 def test_when_something_else_differs_nothing_says_otherwise(stores: tuple[Store, Store]) -> None:

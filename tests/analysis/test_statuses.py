@@ -65,6 +65,6 @@ def test_commands_are_noisy_by_their_seconds(store: Store) -> None:
     for repeat, (key, seconds) in enumerate(zip(keys(COMMAND, 3), (1.0, 2.0, 4.0), strict=True)):
         save_run(store, record(f"{key}-run", key, COMMAND, repeat=repeat), [])
         with store.transaction() as index:
-            index.execute("INSERT INTO command VALUES (?, ?, 0, 0, 0, 0, 0)", (f"{key}-run", seconds))
+            index.execute("INSERT INTO value VALUES (?, 'training_seconds', 0, ?)", (f"{key}-run", seconds))
     save_plan(store, {COMMAND: keys(COMMAND, 3)})
     assert counts(store) == [{"noisy": 1}] * 3

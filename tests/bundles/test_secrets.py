@@ -62,7 +62,7 @@ def test_measured_command_moves_with_what_it_printed(tmp_path: Path) -> None:
     assert export_bundle(source, BundleRequest(), tmp_path / "bundle.zip").doubtful == ("--wandb-token",)
     import_bundle(tmp_path / "bundle.zip", target)
     assert text(table_rows(target, {}), 100) == text(table_rows(source, {}), 100)
-    assert target.query("SELECT value FROM reading")[0]["value"] == 100.0
+    assert target.query("SELECT value FROM value WHERE name = 'images_per_second'")[0]["value"] == 100.0
 
 
 def test_secret_of_another_command_of_the_plan_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 from pathlib import Path
@@ -235,12 +236,21 @@ def test_import_that_was_broken_off_is_finished_by_another(
     assert text(table_rows(target, {"suite": "made"}), 100) == text(table_rows(source, {}), 100)
 
 
-def test_what_cannot_be_moved_to_its_place_leaves_nothing(bundle: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_moved_to_its_place_leaves_nothing(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Store(tmp_path / "target")
     store.folder.mkdir()
-    (store.folder / "plans").write_text("somebody's file")
+    rename = Path.rename
+
+    def without_room_for_plans(source: Path, target: Path) -> Path:
+        if target.parent.name == "plans":
+            raise OSError(errno.ENOSPC, "No space left on device", str(target))
+        return rename(source, target)
+
+    monkeypatch.setattr(Path, "rename", without_room_for_plans)
     before = tree(store.folder)
-    with pytest.raises(UserError, match=r"Cannot take .* nothing of it was taken"):
+    with pytest.raises(UserError, match=r"Cannot take .*: No space left on device; nothing of it was taken"):
         import_bundle(bundle, store)
     assert tree(store.folder) == before
 

@@ -114,6 +114,11 @@ def folder(path: Path) -> Path:
     return path
 
 
+def pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
 def short_folder(path: Path) -> Path:
     path.mkdir()
     (path / "data_batch_1.bin").write_bytes(b"123")
@@ -135,6 +140,7 @@ def pictures_of_something_else(path: Path) -> Path:
         (nested_names, "it is damaged or no .tar.gz: maximum recursion depth exceeded"),
         (pax_bomb, "it unpacks to more than 201,157,216 bytes"),
         (nothing, "cannot read {path}: No such file or directory"),
+        (pipe, "given is a pipe, not a plain file"),
         (folder, "it holds none of the files of the binary version"),
         (short_folder, "data_batch_1.bin has 3 bytes instead of 30,730,000"),
         (pictures_of_something_else, "data_batch_1.png is no PNG of 1024 x 10000 RGB pixels"),

@@ -23,7 +23,7 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
     ("words", "message"),
     [
         (["cifar10-convv"], "Unknown workload 'cifar10-convv'. Did you mean 'cifar10-conv'? Known: cifar10-conv, "),
-        (["cifar10-conv", "--scale", "0"], "--scale 0: give numbers of devices from 1 up, such as 1,2,4."),
+        (["cifar10-conv", "--scale", "0"], "--scale '0': give numbers of devices from 1 to 256, such as 1,2,4."),
         (["cifar10-conv", "--scale", "2", "--devices", "1xcpu"], "Give --devices or --scale, not both."),
         ([], "the command line: name at least one workload; `paceline list workloads` shows them."),
         (

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import shutil
 import sqlite3
+import subprocess
 import sys
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from paceline import cli
-from paceline.report.server.application import application
-from paceline.report.server.event_streams import Streams
-from paceline.report.server.http.page_cache import PageCache
-from paceline.report.server.live import Observer
-from paceline.report.server.views import ServedSite
-from paceline.store.records.runs import RUN_FOLDER
+from paceline.store.index.file import COMPANIONS
+from paceline.store.records.runs import FOLDERS, RUN_FOLDER
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import NoPlainFileError, open_plain, read_plain
+from tests.bundles.made import pack
+from tests.factories.pages import Pages
 from tests.factories.runs import CELL, FAILED, cell, record, save_plan, save_run, trained
 
 INDEX = "index.sqlite"
@@ -78,30 +75,6 @@ def refused(told: Told, *parts: str) -> None:
     for part in parts:
         assert part in err
     assert len(err) < 600
-
-
-class Pages:
-    """What the server would answer; a mistake of ours is an error here."""
-
-    def __init__(self, folder: Path) -> None:
-        store = Store(folder, read_only=True)
-        observer = Observer(store)
-        self._app = application(ServedSite(store, observer, Streams(observer.progress), PageCache()))
-
-    def get(self, address: str) -> tuple[int, str]:
-        path, _, query = address.partition("?")
-        scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": []}
-        said: list[MutableMapping[str, Any]] = []
-
-        async def receive() -> dict[str, Any]:
-            await asyncio.sleep(0)
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def send(message: MutableMapping[str, Any]) -> None:
-            said.append(message)
-
-        asyncio.run(self._app({**scope, "server": ("127.0.0.1", 80), "scheme": "http"}, receive, send))
-        return said[0]["status"], b"".join(each.get("body", b"") for each in said[1:]).decode(errors="replace")
 
 
 def link(path: Path, secret: Path) -> None:
@@ -208,6 +181,34 @@ def test_index_that_is_no_file_is_refused_at_once(
     assert secret.read_text() == WORDS
 
 
+@ODDITIES
+@pytest.mark.parametrize("companion", COMPANIONS)
+def test_index_beside_what_is_no_file_is_refused_at_once(
+    folder: Path,
+    secret: Path,
+    run: Callable[..., Told],
+    companion: str,
+    put: Callable[[Path, Path], None],
+    what: str,
+) -> None:
+    """SQLite would open these, too, and wait for who writes into a pipe."""
+    put(folder / f"{INDEX}{companion}", secret)
+    with subprocess.Popen([sys.executable, "-m", "paceline", "show", "--store", str(folder)], stderr=-1) as child:
+        try:
+            assert f"{companion} is {what}, not a plain file" in child.communicate(timeout=60)[1].decode()
+        finally:
+            child.kill()
+    told = f"{INDEX}{companion} is {what}, not a plain file"
+    refused(run("report", "--output", str(folder.parent / "out.html"), "--store", str(folder)), told)
+    assert Pages(folder).get("/")[0] == 400
+    if what == "a folder":
+        refused(run("index", "--store", str(folder)), told, "move it out of the store")
+    else:
+        assert run("index", "--store", str(folder))[0] == 0
+        assert run("show", "--store", str(folder))[0] == 0
+    assert secret.read_text() == WORDS
+
+
 def test_pipe_in_the_place_of_a_lease_keeps_no_page_waiting(folder: Path) -> None:
     (folder / RUN_FOLDER / GOOD / "outcome.json").unlink()
     (folder / RUN_FOLDER / GOOD / "lease").unlink()
@@ -228,6 +229,36 @@ def test_linked_run_folder_is_refused(folder: Path, run: Callable[..., Told]) ->
     (folder / RUN_FOLDER / GOOD).symlink_to(folder.parent / "elsewhere")
     for words in (("index",), ("log", GOOD)):
         refused(run(*words, "--store", str(folder)), f"{GOOD} is a link, not a folder of this store")
+
+
+@pytest.mark.parametrize("place", FOLDERS)
+def test_linked_folder_of_a_store_is_refused(folder: Path, run: Callable[..., Told], place: str) -> None:
+    """Its files would be those of somebody else, whom nobody asked."""
+    elsewhere = folder.parent / "elsewhere"
+    if (folder / place).exists():
+        shutil.move(folder / place, elsewhere)
+    else:
+        elsewhere.mkdir()
+    before = sorted(elsewhere.rglob("*"))
+    bundle = pack({"verified/x.json": b"{}"}, folder.parent / "bundle.zip")
+    (folder / place).symlink_to(elsewhere)
+    told = f"{folder / place} is a link, not a folder of this store"
+    for words in (("index",), ("show",), ("log", GOOD), ("serve", "--port", "0"), ("import", str(bundle))):
+        refused(run(*words, "--store", str(folder)), told)
+    for address in ("/", "/runs", f"/runs/{GOOD}", f"/runs/{GOOD}/log", "/results?so_far=1"):
+        status, text = Pages(folder).get(address)
+        assert status == 400
+        assert told in text.replace("&#39;", "'")
+    refused(run("verify", "--framework", "fake", "--store", str(folder)), told)
+    with pytest.raises(UserError, match="is a link, not a folder of this store"):
+        save_run(Store(folder), record("20250101-000003-cccccc", "new"), [trained(100, 1.0)])
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+def test_file_in_the_place_of_a_folder_is_refused(folder: Path, run: Callable[..., Told]) -> None:
+    (folder / "plans").rename(folder / "kept")
+    (folder / "plans").touch()
+    refused(run("show", "--store", str(folder)), f"{folder / 'plans'} is a file, not a folder of this store")
 
 
 def test_store_itself_may_be_a_link(folder: Path, run: Callable[..., Told]) -> None:

@@ -14,6 +14,7 @@ from paceline.plan.suite import Suite
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import RunRecord
+from paceline.store.run_results import RunResult
 from paceline.store.store import Store
 from paceline_worker.protocol import event_file
 from tests.factories.events import block, entered, finished, write
@@ -104,3 +105,27 @@ def save_run(store: Store, saved: RunRecord, ranks: Ranks, outcome: Outcome = OK
     folder = begin_run(store, saved, ranks)
     store.finish_run(folder, outcome)
     return folder
+
+
+def result(**values: float) -> RunResult:
+    """What the index knows of a run, with some measured values."""
+    return RunResult(
+        id="20250101-000001-aaaaaa",
+        key="one",
+        machine="m",
+        machine_description="a machine",
+        quota_cores=None,
+        cards=(),
+        framework_version="1.0",
+        fingerprint="f",
+        worker_code="w",
+        setup="s",
+        shares=(),
+        status="ok",
+        phase="finish",
+        kind=None,
+        message=None,
+        log_end=None,
+        remarks=(),
+        values={name: (value,) for name, value in values.items()},
+    )

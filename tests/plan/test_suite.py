@@ -235,7 +235,7 @@ def test_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"Cannot read the suite .*nowhere\.toml: .*No such file"):
         load_suite(tmp_path / "nowhere.toml", {})
     (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
-    with pytest.raises(UserError, match=r"latin\.toml is not TOML: 'utf-8' codec"):
+    with pytest.raises(UserError, match=r"latin\.toml is no suite: 'utf-8' codec"):
         load_suite(tmp_path / "latin.toml", {})
 
 

@@ -72,7 +72,7 @@ def test_a_mistake_is_one_line(measured: CommandLine, tmp_path: Path) -> None:
         ("speed", "nowhere/speed.svg", {}, "There is no folder .*nowhere; make it first"),
         ("speed", "folder.svg", {}, "folder.svg is a folder; name a file in it"),
         ("accuracy", "a.svg", {}, "Nothing to draw: the chart of accuracy needs real data with evaluation"),
-        ("speed", "a.svg", {"framework": "nobody"}, "No results match --framework nobody"),
+        ("speed", "a.svg", {"framework": "nobody"}, "No results match --framework 'nobody'"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(

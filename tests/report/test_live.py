@@ -21,9 +21,10 @@ from paceline.plan.external.command import ExternalCommand
 from paceline.report.server import lists
 from paceline.report.server.live import Observer, PlanProgress
 from paceline.report.server.unfinished_runs import SILENCE_SECONDS, OpenRun
-from paceline.store.import_notes import IMPORT_FOLDER, ImportRecord
+from paceline.store.import_notes import ImportRecord
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.records.events import AnyEvent
+from paceline.store.records.runs import IMPORT_FOLDER
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.machine_lock import alone
@@ -330,14 +331,14 @@ def test_reader_undoes_what_a_killed_writer_left_half_done(store: Store) -> None
         "index.execute('PRAGMA cache_size = 1')\n"  # so that pages reach the file before they are committed
         "index.execute('BEGIN')\n"
         "index.execute('UPDATE plan SET suite = ?', ('lost',))\n"
-        "index.executemany('INSERT INTO reading VALUES (?, ?, 0)', ((str(n), 'x' * 999) for n in range(999)))\n"
+        "index.executemany('INSERT INTO value VALUES (?, ?, 0, 0)', ((str(n), 'x' * 999) for n in range(999)))\n"
         "os._exit(9)\n"
     )
     subprocess.run([sys.executable, "-c", half, str(store.folder / INDEX_FILE)], check=False)
     assert (store.folder / f"{INDEX_FILE}-journal").stat().st_size > 0
     reader = Store(store.folder, read_only=True)
     assert [tuple(row) for row in reader.query("SELECT suite FROM plan")] == [("made",)]
-    assert reader.query("SELECT * FROM reading") == []
+    assert reader.query("SELECT * FROM value") == []
 
 
 def test_index_of_another_version_is_not_made_anew_by_a_mere_reader(store: Store) -> None:

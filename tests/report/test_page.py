@@ -305,7 +305,7 @@ def test_report_is_written_whole_and_told(paceline: CommandLine, tmp_path: Path)
     [
         ({}, ".", "is a folder; name a file in it"),
         ({}, "missing/report.html", "There is no folder"),
-        ({"framework": "none"}, "report.html", "No results match --framework none"),
+        ({"framework": "none"}, "report.html", "No results match --framework 'none'"),
     ],
 )
 def test_mistakes_are_one_line_and_leave_nothing(

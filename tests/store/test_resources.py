@@ -38,7 +38,7 @@ from paceline.system.machine.cpu_times import core_counters
 from paceline.system.machine.gpus import Gpu
 from tests.factories.command_line import CommandLine
 from tests.factories.events import block, entered, finished, written
-from tests.factories.runs import OK, Ranks, begin_run, cell, on_devices, record, save_plan
+from tests.factories.runs import OK, Ranks, begin_run, cell, on_devices, record, result, save_plan
 from tests.factories.samples import sample
 
 MEBIBYTE = 2**20
@@ -163,8 +163,7 @@ def test_row_that_was_throttled_says_so(tmp_path: Path) -> None:
 
 
 def test_noisy_row_names_the_quota_among_its_causes() -> None:
-    run = dict.fromkeys(Noise.__struct_fields__) | {"throttled": 0.25}
-    said = unrest(Estimate(100.0, 50.0, 150.0), 0.1, [run, run])
+    said = unrest(Estimate(100.0, 50.0, 150.0), 0.1, [result(throttled=0.25)] * 2)
     assert said.endswith("; its CPU quota held back 25.0 %")
 
 

@@ -36,7 +36,7 @@ from tests.factories.runs import (
     trained,
 )
 
-TABLES = ("plan", "plan_cell", "plan_run", "run", "block", "phase", "memory")
+TABLES = ("plan", "plan_cell", "plan_run", "run", "block", "phase", "value")
 
 WHOLE_RUN: list[AnyEvent] = [
     entered("start", 1002.0, pid=7),  # two seconds after the run was started
@@ -108,8 +108,9 @@ def test_run_is_indexed_with_all_it_measured(store: Store) -> None:
         (0, "train", 500, 4.0, 3.5),
         (0, "train", 500, 4.5, 3.75),
     ]
-    (memory,) = store.query("SELECT idle_bytes, peak_bytes FROM memory")
-    assert tuple(memory) == (50 * 2**20, 80 * 2**20)
+    values = {row["name"]: row["value"] for row in store.query("SELECT name, value FROM value")}
+    assert (values["idle_bytes"], values["memory_bytes"]) == (50 * 2**20, 30 * 2**20)
+    assert values["images_per_second"] == 1000 / 8.5
 
 
 def test_phases_last_from_the_start_of_the_run_until_the_next_one(store: Store) -> None:
@@ -146,7 +147,7 @@ def test_plan_keeps_its_cells_in_order_with_reasons_and_runs(store: Store) -> No
 
 def test_rebuilt_index_has_the_same_rows(store: Store) -> None:
     before, table = content(filled(store)), table_rows(store, {})
-    assert [len(before[name]) for name in ("plan", "run", "block", "memory")] == [2, 3, 12, 3]
+    assert [len(before[name]) for name in ("plan", "run", "block")] == [2, 3, 12]
     (store.folder / INDEX_FILE).unlink()
     assert content(store) == before
     assert store.rebuild() == 3

@@ -71,8 +71,8 @@ def test_events_so_far_give_what_the_index_gives(ranks: Sequence[Sequence[AnyEve
     with TemporaryDirectory() as folder:
         store = Store(Path(folder))
         save_run(store, record("a", "one", TWO), begun, FAILED)
-        rows = store.query("SELECT images, seconds, images_per_second FROM training")
+        rows = store.query("SELECT images, training_seconds, images_per_second FROM training")
     assert [row["images"] for row in rows] == ([found.images] if found.images else [])
     for row in rows:
-        assert row["seconds"] == pytest.approx(found.seconds)
+        assert row["training_seconds"] == pytest.approx(found.seconds)
         assert row["images_per_second"] == pytest.approx(found.images_per_second)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -658,7 +659,7 @@ def test_own_report_is_right_in_every_shape(store: Store, layout: str) -> None:
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "paceline", "audit", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "paceline", "audit", *words], capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -697,7 +698,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     ("name", "content", "said"),
     [
         ("gone.md", None, "There is no"),
-        ("noise.md", b"\xff\xfe\x00", "is not text"),
+        ("noise.md", b"\xff\xfe\x00", "is no Markdown or CSV file: 'utf-8' codec"),
         ("empty.csv", b"", "has no table"),
         ("huge.csv", b"a\n" + b"1" * 200_000, "is not CSV"),
     ],
@@ -708,6 +709,28 @@ def test_unreadable_file_is_a_users_error(tmp_path: Path, name: str, content: by
         path.write_bytes(content)
     with pytest.raises(UserError, match=said):
         audit(str(path))
+
+
+def test_what_is_no_file_is_a_users_error_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "table.md")
+    for path, kind in ((tmp_path / "table.md", "a pipe"), (Path("/dev/zero"), "a device")):
+        ended = command(str(path))
+        assert (
+            ended.stderr == f"paceline: Cannot read the Markdown or CSV file {path}: it is {kind}, not a plain file.\n"
+        )
+
+
+def test_file_without_an_end_is_a_users_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the kernel says that it has no bytes, and has as many as somebody reads."""
+    monkeypatch.setattr("paceline.studies.audit.text.reading.LARGEST", 100)
+    with pytest.raises(UserError, match=r"/proc/self/smaps is no Markdown or CSV file: it has more than 100 bytes"):
+        audit("/proc/self/smaps")
+
+
+def test_link_to_a_table_is_read(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("gpus,time,speedup\n1,100,1\n2,50,2\n")
+    (tmp_path / "link.csv").symlink_to("table.csv")
+    assert audit(str(tmp_path / "link.csv")).checked
 
 
 def test_folder_that_is_no_store_is_a_users_error(tmp_path: Path) -> None:

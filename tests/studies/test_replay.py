@@ -20,14 +20,16 @@ from paceline.bundles.importing import import_bundle
 from paceline.bundles.selection import BundleRequest
 from paceline.plan.planning import Run, make_job
 from paceline.store.index.setups import setup_of
+from paceline.store.records.events import AnyEvent
 from paceline.store.store import Store
 from paceline.studies.replay.rerun import RecordedRun, cores_here, replay, timeout_of
-from paceline.studies.replay.results import compare_losses, rounding
+from paceline.studies.replay.results import compare_losses, compare_runs, rounding
 from paceline.system.errors import UserError
 from tests.bundles.made import elsewhere
 from tests.factories.command_line import CommandLine
+from tests.factories.events import block, entered, evaluated, finished
 from tests.factories.machines import machine
-from tests.factories.runs import CELL, cell, on_devices, record, save_plan
+from tests.factories.runs import CELL, cell, on_devices, record, save_plan, save_run
 
 SHORT = ("--framework", "fake", "--steps", "20", "--warmup", "2")
 
@@ -309,3 +311,23 @@ def test_what_else_differs_is_listed(tmp_path: Path) -> None:
         "packages: numpy 2.4.6 → 2.5.0, scipy none → 1.0",
         "variables: OMP_NUM_THREADS 1 → 2",
     ]
+
+
+@pytest.mark.parametrize("runs", [1, 4])
+def test_accuracies_of_guesses_are_not_compared(tmp_path: Path, runs: int) -> None:
+    store = Store(tmp_path / "results")
+    ids = {right: [f"run-{right + repeat}" for repeat in range(runs)] for right in (104, 128)}
+    for right, names in ids.items():
+        for repeat, name in enumerate(names):
+            done: list[AnyEvent] = [
+                entered("start"),
+                block("train", 1.0, 100),
+                evaluated(1000, 1.0, correct=right + repeat),
+                finished(),
+            ]
+            save_run(store, record(name, name), [done])
+    found = {line.name: line for line in compare_runs(store, ids[104], ids[128]).lines}
+    said = "a test accuracy below 0.15 tells little: guessing gets 0.1"
+    assert (found["test accuracy"].verdict, found["test accuracy"].reason) == ("cannot tell", said)
+    assert found["test accuracy"].ratio is None
+    assert found["images/s"].reason != said

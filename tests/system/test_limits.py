@@ -40,6 +40,8 @@ def said(*words: str) -> str:
         (("verify", "--framework", "fake", "--batch-size", "100000000000"), "--batch-size is a whole number from 1 to"),
         (("serve", "--host", "x" * 10_000), "give an address of this machine"),
         ((*FAKE, "--steps", DIGITS), "--steps '999"),
+        *(((*command, "--scale", DIGITS), "--scale '999") for command in (FAKE, ("explain", *FAKE[1:]))),
+        ((*FAKE, "--scale", "1,10000"), "--scale '1,10000': give numbers of devices from 1 to 256, such as 1,2,4."),
         (("explain", *FAKE[1:], "--rounds", DIGITS), "--rounds"),
     ],
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -17,11 +19,13 @@ from paceline.analysis.comparison.selections import choose
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts.kinds import KINDS
 from paceline.report.page.report_page import write_report
+from paceline.report.server import run_download
 from paceline.report.studies import audits, certificates, comparison, replays
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render import FORMATS
 from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
 from paceline.report.tables.render_layouts import in_layout
+from paceline.store.newer_records import warn_of_left_out
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import RunRecord
@@ -34,6 +38,7 @@ from tests.bundles.made import TRAINED, certificate, of_machine
 from tests.factories.command_line import here
 from tests.factories.events import entered, failed
 from tests.factories.machines import machine
+from tests.factories.pages import Pages
 from tests.factories.runs import FAILED, OK, begin_run, cell, save_plan
 
 STEERING = "\x1b[31m\x07\x9b2J\u202eevil\u2066\u200b\r\nfake: line\u2028\U000e0041"
@@ -153,6 +158,42 @@ def test_report_of_strange_names_steers_nothing(hostile: Store, tmp_path: Path) 
     assert steered(page).strip("\t") == ""
 
 
+@pytest.fixture
+def renamed(hostile: Store, tmp_path: Path) -> Store:
+    """The same, with a run that calls itself otherwise than its folder and ended in a way of its own."""
+    store = Store(shutil.copytree(hostile.folder, tmp_path / "store"))
+    for file, key in (("run.json", "id"), ("outcome.json", "status")):
+        path = store.run_folder(ONE) / file
+        path.write_text(json.dumps({**json.loads(path.read_bytes()), key: f"{key}{STEERING}"}))
+    store.rebuild()
+    return store
+
+
+@pytest.mark.parametrize("form", run_download.FORMATS)
+def test_list_of_runs_of_strange_names_steers_nothing(renamed: Store, form: str) -> None:
+    shown = run_download.FORMATS[form](run_download.listed_runs(renamed, {}))
+    assert "evil" in shown
+    assert steered(shown) == ""
+
+
+def test_json_of_runs_says_what_is_there(renamed: Store) -> None:
+    runs = json.loads(run_download.as_json(run_download.listed_runs(renamed, {})))
+    assert {f"id{STEERING}", TWO, THREE} == {run["run"] for run in runs}
+    assert {run["framework_version"] for run in runs} == {f"1{STEERING}"}
+
+
+def test_note_about_newer_records_steers_nothing(
+    hostile: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(shutil.copytree(hostile.folder, tmp_path / "store"))
+    with store.transaction() as index:
+        index.execute("INSERT INTO left_out VALUES (?, ?)", ("x", f"{STEERING}{'long ' * 100_000}"))
+    warn_of_left_out(store.query)
+    said = capsys.readouterr().err
+    assert "evil" in said
+    assert (steered(said), said.count("\n"), len(said) < 1600) == ("", 1, True)
+
+
 def test_error_line_steers_nothing(tmp_path: Path) -> None:
     name = "\x1b]0;evil\x07\x9b\u202e"
     for words in (
@@ -178,11 +219,42 @@ LONG = ["x" * 100_000, "x " * 50_000, "'" * 100_000, "\x1b" * 100_000, "\u202e" 
 
 @pytest.mark.parametrize("value", LONG, ids=["letters", "words", "quotes", "escapes", "directions"])
 def test_long_value_is_cut(value: str) -> None:
-    for words in (("plan", value), (value,), ("show", "--target", value), ("show", "--suite", value), ("log", value)):
+    for words in (
+        *(("plan", value), (value,), ("show", "--target", value), ("show", f"--target={value}"), ("log", value)),
+        *(("show", "--suite", value), ("show", value), ("show", f"--{value}"), ("compare", f"version:{value}", "b")),
+        *(("audit", value), ("chart", "speed", "--output", value), ("import", value), ("show", "--store", value)),
+    ):
         ended = here(*words)
-        assert ended.returncode == 1, words[0]
+        assert ended.returncode == 1, words
         assert ended.stderr.count("\n") == 1
-        assert len(ended.stderr) < 1600
+        assert len(ended.stderr) < 700, words
+
+
+PHRASE = "a phrase of words, " * 10
+
+
+def test_value_of_many_words_is_cut_like_any_other(hostile: Store) -> None:
+    store = str(hostile.folder)
+    for words in (
+        *(("show", f"--{name}", PHRASE) for name in ("suite", "workload", "framework", "devices", "data")),
+        *(("compare", f"version:{PHRASE}", "b"), ("compare", PHRASE, "b")),
+    ):
+        said = here(*words, "--store", store).stderr
+        assert "a phrase of words" in said
+        assert said.count("phrase") < 5, words
+
+
+def test_value_of_many_words_is_cut_on_a_page(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    save_plan(store, {cell(): ["1"]}, suite=PHRASE)
+    _save(store, of_machine(ONE, "1", machine()), OK)
+    pages, asked = Pages(store.folder), quote(PHRASE)
+    for address in (f"/results?framework={asked}", f"/compare/table.csv?old=suite:{asked}&new=plan:2&data=none"):
+        status, page = pages.get(address)
+        line = page.partition("<p>")[2].partition("</p>")[0]
+        assert status == 400
+        assert "No results" in line
+        assert 0 < line.count("phrase") < 5
 
 
 def test_what_is_like_a_long_name_is_not_looked_for() -> None:

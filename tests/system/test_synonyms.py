@@ -128,7 +128,7 @@ def test_answer_is_one_line(paceline: CommandLine) -> None:
 
 def test_filter_of_results_is_answered_likewise(tmp_path: Path) -> None:
     for name, value, meant in (("framework", "keras", KERAS), ("data", "fake:gpu", "fake:device")):
-        with pytest.raises(UserError, match=re.escape(f"No results match --{name} {value} (here that is {meant});")):
+        with pytest.raises(UserError, match=re.escape(f"No results match --{name} {value!r} (here that is {meant});")):
             chosen_rows(tmp_path, {name: value})
 
 

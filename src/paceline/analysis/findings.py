@@ -234,7 +234,7 @@ def _untrained(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.above_chance is False:
-            reasons.setdefault(little_better(row), []).append(called.name(row))
+            reasons.setdefault(little_better(row.chance or 0.0), []).append(called.name(row))
     for reason, names in reasons.items():
         yield Finding(kind="untrained", who=tuple(names), reason=reason, cells=tuple(names))
 

@@ -28,10 +28,10 @@ from paceline.bundles.record_checks import (
 )
 from paceline.bundles.selection import certificate_name, subject
 from paceline.store import certificates
-from paceline.store.import_notes import IMPORT_FOLDER, ImportRecord
+from paceline.store.import_notes import ImportRecord
 from paceline.store.index.rows import insert_plan, insert_run
 from paceline.store.records.certificate import Certificate
-from paceline.store.records.runs import PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord, cell_id
+from paceline.store.records.runs import IMPORT_FOLDER, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord, cell_id
 from paceline.store.store import Store, new_id
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import is_own_folder, is_plain, open_plain
@@ -74,6 +74,7 @@ def import_bundle(path: Path, store: Store) -> ImportSummary:
     if not path.is_file():
         raise UserError(f"There is no file {path}; `paceline export` writes one.")
     try:
+        store.check_place()
         with _scratch(store.folder) as scratch:
             bundle = _checked(path, scratch)
             runs = [run for run in bundle.runs if not _has_run(store, scratch, run.id)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
+
+from paceline.system.text.safe_text import note
 
 FRAMEWORKS, WORKLOADS = "paceline.frameworks", "paceline.workloads"
 Found = TypeVar("Found")
@@ -24,7 +25,7 @@ def load(group: str, taken: set[str], take: Callable[[EntryPoint], Found]) -> di
             found[point.name] = take(point)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it is foreign code, which may fail in any way
             package = point.dist.name if point.dist else "?"
-            _warn(f"plug-in {point.name!r} of {package} is left out: {type(error).__name__}: {_one_line(error)}")
+            _warn(f"plug-in {point.name!r} of {package} is left out: {type(error).__name__}: {error}")
     return found
 
 
@@ -36,10 +37,4 @@ def folder(point: EntryPoint) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
-
-
-@cache  # said once, however often plug-ins are looked at
-def _warn(line: str) -> None:
-    print(f"paceline: {line}", file=sys.stderr)
+_warn = cache(note)  # said once, however often plug-ins are looked at

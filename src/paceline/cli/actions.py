@@ -14,7 +14,8 @@ from typing import Any
 
 from rich.console import Console
 
-from paceline.analysis.rows.table_rows import chosen_rows, layout_of, table_rows
+from paceline.analysis.rows.row import Row
+from paceline.analysis.rows.table_rows import chosen_rows, layout_of
 from paceline.catalog.frameworks import Contestant, Framework, expand, find
 from paceline.environments import virtual_environments
 from paceline.environments.virtual_environments import Environment
@@ -30,6 +31,7 @@ from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
 from paceline.report.tables.render_layouts import in_layout
 from paceline.run.adaptive_rounds import further_rounds
 from paceline.run.external import session as timing
+from paceline.run.memory_warning import memory_warning
 from paceline.run.older_keys import with_older_results
 from paceline.run.plan_runner import measure, pending
 from paceline.run.worker import LOG_FILE
@@ -53,7 +55,9 @@ def show_plan(what: Sequence[str], settings: Mapping[str, Any], folder: Path) ->
     left = pending(plan, store, "all")
     if machine.quota_cores is not None:
         print(f"{machine.cores_in_words}: devices that want more of them are marked oversubscribed")
-    _warn(plan, left, settings)
+    if machine.memory_limit_bytes is not None:
+        print(f"{machine.memory_in_words}: cells that are known to need more are named")
+    _warn(plan, left, settings, store)
     skips = {skip.cell: skip.reason for skip in plan.skips}
     runs, todo = (Counter(run.cell for run in some) for some in (plan.runs, left))
     names, more = plan.names(), set(added(plan.suite, plan.cells))
@@ -78,11 +82,11 @@ def _say_skips(plan: Plan, what: Sequence[str]) -> None:
         print(advice, file=sys.stderr)
 
 
-def _warn(plan: Plan, left: Sequence[Run], flags: Mapping[str, Any]) -> None:
-    """Of repeats that are too few to tell much, where something is still to be measured."""
-    advice = few_repeats_warning(plan.suite, flags)
-    if advice and left:
-        print(advice, file=sys.stderr)
+def _warn(plan: Plan, left: Sequence[Run], flags: Mapping[str, Any], store: Store) -> None:
+    """Of repeats that are too few to tell much, and of too little memory, where something is still to be measured."""
+    advice = few_repeats_warning(plan.suite, flags) if left else ""
+    for line in filter(None, (advice, memory_warning(plan.names(), left, store, this_machine()))):
+        print(printable(line), file=sys.stderr)
 
 
 def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, done: str, *, wait: bool = False) -> bool:
@@ -93,7 +97,7 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
     with alone(wait=wait) as lock:
         plan_id = save(plan, older_runs=done)
         lock.note_plan(folder, plan_id)
-        _warn(plan, pending(plan, store, done), settings)
+        _warn(plan, pending(plan, store, done), settings, store)
         measure(plan, store, done, lock)
         for wider_id, added in further_rounds(plan, plan_id, store, save, done):
             lock.note_plan(folder, wider_id)
@@ -113,7 +117,7 @@ def time_commands(words: Sequence[str], options: timing.TimeOptions, folder: Pat
     with alone(wait=wait) as lock:
         plan_id = store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
         lock.note_plan(folder, plan_id)
-        _warn(plan, plan.runs, {})
+        _warn(plan, plan.runs, {}, store)
         tools = timing.CommandTools(store, machine, say, options.echo, lock.note_run)
         timing.measure(plan, options.warmup_runs, tools)
     return show_measured(folder, plan_id)
@@ -121,8 +125,7 @@ def time_commands(words: Sequence[str], options: timing.TimeOptions, folder: Pat
 
 def show_measured(folder: Path, plan_id: str) -> bool:
     """Print the table of a plan that has been measured; whether any cell failed."""
-    show_table(folder, {"plan": plan_id}, "text")
-    return any(row.status == "failed" for row in table_rows(Store(folder), {"plan": plan_id}))
+    return any(row.status == "failed" for row in show_table(folder, {"plan": plan_id}, "text"))
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,8 @@ def show_table(
     form: str,
     target: float | None = None,
     shape: TableOptions = TableOptions(),
-) -> None:
+) -> list[Row]:
+    """Print the table; its rows."""
     if shape.published and form not in ("text", "markdown"):
         raise UserError(f"--with published goes with --format text or markdown, not {form}.")
     rows = chosen_rows(folder, filters, target)
@@ -147,6 +151,7 @@ def show_table(
     sys.stdout.write(in_layout(rows, layout, form))
     if shape.published:
         sys.stdout.write("\n" + GRID_FORMATS[form]([with_published(rows)]))
+    return rows
 
 
 def verify_frameworks(matrix: VerificationMatrix, names: Sequence[str]) -> Iterator[Certificate]:
@@ -179,6 +184,7 @@ def _ready(names: Sequence[str], say: Callable[[str], None]) -> Iterator[Contest
 def show_certificates(made: Iterable[Certificate], form: str, folder: Path) -> bool:
     """Keep and print them, as they come where the form allows; whether all are equal."""
     kept = []
+    Store(folder).check_place()  # before the first is worked out
     for certificate in made:
         certificates.save(folder, certificate)
         kept.append(certificate)

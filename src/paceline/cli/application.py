@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError, Parameter, Token
 
 from paceline.system.errors import UserError
 from paceline.system.paths import default_store
-from paceline.system.text.safe_text import message
+from paceline.system.text.safe_text import note
 
 app = App(
     name="paceline",
@@ -105,5 +105,5 @@ def _carry_out() -> int | None:
 
 
 def complain(line: str) -> None:
-    print(f"paceline: {message(line)}", file=sys.stderr)
+    note(line)
     sys.exit(EXIT_USER_ERROR)

@@ -46,7 +46,7 @@ def export(
 
 
 @app.command(name="import")
-def import_(bundle: Path, *, store: StoreFlag = None) -> None:
+def import_(bundle: Path, *, machine_name: MachineFlag = None, store: StoreFlag = None) -> None:
     """Take in results from a file that `paceline export` wrote, after checking all of it.
 
     Parameters
@@ -57,7 +57,9 @@ def import_(bundle: Path, *, store: StoreFlag = None) -> None:
     from paceline.bundles.importing import import_bundle
     from paceline.bundles.messages import taken
     from paceline.store.store import Store
+    from paceline.system.machine.identity import name_machine
 
+    name_machine(machine_name)
     print(taken(import_bundle(bundle, Store(store or default_store())), bundle))
 
 

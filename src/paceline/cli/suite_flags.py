@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from cyclopts import Parameter
 
 from paceline.system.errors import UserError
-from paceline.system.text.safe_text import QUOTED, quoted, shortened
+from paceline.system.text.safe_text import quoted
 
 
 @Parameter(name="*")
@@ -101,13 +102,16 @@ def _cards(text: str) -> str:
 
 
 def _growing_sets(text: str) -> str:
+    from paceline.plan.devices import MOST_DEVICES
     from paceline.system.machine.hardware import this_machine
     from paceline.system.text.synonyms import NO_GPUS
 
     counts = text.split(",")
-    if not all(count.isdecimal() and int(count) > 0 for count in counts):
+    if not all(re.fullmatch(r"[1-9]\d{0,3}", count) for count in counts):
         none = f" {NO_GPUS}" if "0" in counts else ""
-        raise UserError(f"--scale {shortened(text, QUOTED)}: give numbers of devices from 1 up, such as 1,2,4.{none}")
+        raise UserError(
+            f"--scale {quoted(text)}: give numbers of devices from 1 to {MOST_DEVICES}, such as 1,2,4.{none}"
+        )
     kind = "cuda" if this_machine().gpus else "cpu"
     return ",".join(f"{count}x{kind}" for count in counts)
 

@@ -12,13 +12,13 @@ from paceline.plan.cell import Cell
 from paceline.plan.devices import parse_devices
 from paceline.plan.shares import EQUAL, proportions
 from paceline.store.records.certificate import Certificate
-from paceline.store.records.runs import UNREADABLE
-from paceline.store.run_results import Facts
+from paceline.store.records.runs import CERTIFICATE_FOLDER, UNREADABLE
+from paceline.store.run_results import RunResult
 from paceline.system.errors import UserError
 from paceline.system.files.atomic_files import write_json
 from paceline.system.files.regular_files import read_plain
 
-FOLDER = "verified"
+FOLDER = CERTIFICATE_FOLDER
 
 
 def save(store: Path, certificate: Certificate) -> None:
@@ -53,9 +53,9 @@ def by_subject(store: Path) -> BySubject:
     return found
 
 
-def proven(found: BySubject, cell: Cell, run: Facts) -> bool:
+def proven(found: BySubject, cell: Cell, run: RunResult) -> bool:
     """Whether what a run trained was found equal, and never unequal, on exactly such devices in exactly this way."""
-    about, code = (*scope(cell), run["fingerprint"], run["machine"]), run["worker_code"]
+    about, code = (*scope(cell), run.fingerprint, run.machine), run.worker_code
     known = [one for one in found.get(about, ()) if same_code(cell.framework, one.worker_code, code)]
     return bool(known) and all(one.equal for one in known)
 

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from paceline.store.records.runs import UNREADABLE
+from paceline.store.records.runs import IMPORT_FOLDER, UNREADABLE
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
 from paceline.system.format_versions import IMPORT, VERSIONS, decode_versioned
 from paceline.system.text.safe_text import one_line
-
-IMPORT_FOLDER = "imported"  # what came from elsewhere, and when
 
 
 class ImportRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +30,7 @@ def came_from_elsewhere(store: Store, run_id: str) -> bool:
 
 def imported_runs(store: Store) -> set[str]:
     """All that came from elsewhere."""
+    store.check_place()
     return {run for note in sorted((store.folder / IMPORT_FOLDER).glob("*.json")) for run in _note(note).runs}
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
 from paceline.system.format_versions import NewerError
+from paceline.system.text.safe_text import note
 
 REASONS = "SELECT reason FROM left_out ORDER BY name"
 Query = Callable[[str], list[sqlite3.Row]]
@@ -29,9 +29,7 @@ def warn_of_left_out(query: Query) -> None:
     if reasons:
         others = len(reasons) - 1
         more = f", as {'is one' if others == 1 else f'are {others}'} more" if others else ""
-        _say(f"paceline: {reasons[0]} It is left out{more}.")
+        _say(f"{reasons[0]} It is left out{more}.")
 
 
-@cache  # a command may look into a store several times
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+_say = cache(note)  # a command may look into a store several times

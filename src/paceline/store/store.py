@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,10 +21,19 @@ from paceline.store.index.file import BUSY_SECONDS, INDEX_FILE, IndexFile, commi
 from paceline.store.index.rows import insert_plan, insert_run
 from paceline.store.newer_records import leaving_out_newer
 from paceline.store.records.outcome import Outcome
-from paceline.store.records.runs import OUTCOME_FILE, PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord, cell_id
+from paceline.store.records.runs import (
+    FOLDERS,
+    OUTCOME_FILE,
+    PLAN_FOLDER,
+    RUN_FILE,
+    RUN_FOLDER,
+    PlanRecord,
+    RunRecord,
+    cell_id,
+)
 from paceline.system.errors import UserError
 from paceline.system.files.atomic_files import write_bytes, write_json
-from paceline.system.files.regular_files import RECORD_BYTES, read_plain
+from paceline.system.files.regular_files import RECORD_BYTES, kind_of, read_plain
 from paceline.system.format_versions import PLAN, decode_versioned
 from paceline.system.text.safe_text import one_line, quoted, shortened
 from paceline_worker.protocol import JOB_FILE, Job
@@ -105,7 +115,8 @@ class Store:
     def newest(self, key: str) -> sqlite3.Row | None:
         """The last run with this key, and how fast it was."""
         rows = self.query(
-            "SELECT run.*, training.images_per_second FROM run LEFT JOIN training ON training.run_id = run.id "
+            "SELECT run.*, speed.value AS images_per_second FROM run "
+            "LEFT JOIN value AS speed ON speed.run_id = run.id AND speed.name = 'images_per_second' "
             "WHERE run.key = ? ORDER BY run.id DESC LIMIT 1",
             key,
         )
@@ -138,7 +149,6 @@ class Store:
     def query(self, sql: str, *values: Any, **named: Any) -> list[sqlite3.Row]:
         """Rows of the index, for values in order or by name; none where nothing was stored yet."""
         with self._explained():
-            self.check_place()
             there = self.index.exists()
             if not there and not (self.folder / RUN_FOLDER).exists():
                 return []
@@ -154,18 +164,19 @@ class Store:
     def rebuild(self) -> int:
         """Rebuild the index from the folders; return how many runs it holds."""
         with self._explained():
-            self.check_place()
             if not self.folder.exists():
                 raise UserError(f"There is no store at {self._named}.")
-            if self.index.path.is_dir() and not self.index.path.is_symlink():
-                self.index.exists()  # which says what is wrong
             self.index.make(self.filling(), if_needed=False)
             return int(self.query("SELECT COUNT(*) FROM run")[0][0])
 
     def check_place(self) -> None:
-        """That it is a folder, if there is anything."""
+        """That it is a folder, if there is anything, and has what is in it in folders of its own."""
         if self.folder.exists() and not self.folder.is_dir():
             raise UserError(f"Cannot use the store {self._named}: it is no folder; --store names another.")
+        for path in (self.folder / name for name in FOLDERS):
+            if kind := kind_of(path, stat.S_IFDIR):
+                cure = "put the folder itself there, or link the whole store"
+                raise UserError(f"{path} is {kind}, not a folder of this store; {cure}.")
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -209,8 +220,9 @@ class Store:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Tell the user what is wrong with the file or the folder."""
+        """Tell the user what is wrong with the file or the folder, which is looked at first."""
         try:
+            self.check_place()
             yield
         except UserError:
             raise

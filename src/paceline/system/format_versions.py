@@ -20,7 +20,7 @@ VERSIONS = {
     JOB: JOB_FORMAT,  # job.json; the worker half checks it, too, and cannot import this
     BUNDLE: 1,  # its manifest
     IMPORT: 1,  # imported/*.json
-    INDEX: 2,  # index.sqlite; raised with the version of what it is made from, so that what was left out comes in
+    INDEX: 3,  # index.sqlite; raised with the version of what it is made from, so that what was left out comes in
 }
 Record = TypeVar("Record", bound=msgspec.Struct)
 

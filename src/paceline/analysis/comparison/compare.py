@@ -9,6 +9,7 @@ import msgspec
 from paceline.analysis.comparison.command_names import check_names
 from paceline.analysis.comparison.differences import RunPair, differences
 from paceline.analysis.comparison.selections import CellRuns, Side, named
+from paceline.analysis.rows.chance_accuracy import guessing
 from paceline.analysis.statistics.intervals import CONFIDENCE, Estimate, ratio
 from paceline.analysis.statistics.significance import LEVEL, detectable, mann_whitney, runs_needed, smallest_p
 from paceline.plan.cell import Cell
@@ -127,6 +128,8 @@ def _verdict(before: CellRuns | None, after: CellRuns | None, metric: str, thres
     confidence = max(side.limit.confidence for side in (before, after))
     old, new = before.values(metric), after.values(metric)
     found = judge(before.cell, old, new, MORE_IS_BETTER[metric], threshold, confidence)
+    if metric == "accuracy":
+        found = without_guesses(found)
     return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, *_failures(before, after)))))
 
 
@@ -186,6 +189,16 @@ def judge(
         p=p,
         detectable=detectable(new, old),
     )
+
+
+def without_guesses(found: ComparedCell) -> ComparedCell:
+    """Of accuracies: two near that of guessing are not compared; beside a better one, such a one is named."""
+    reasons = {name: guessing(found.cell.workload, side) for name, side in (("old", found.old), ("new", found.new))}
+    if all(reasons.values()):
+        bare = ComparedCell(cell=found.cell, verdict=CANNOT_TELL, reason=reasons["new"])
+        return msgspec.structs.replace(bare, old=found.old, new=found.new)
+    named = [f"in {name} {reason}" for name, reason in reasons.items() if reason]
+    return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, *named))))
 
 
 def _why_not(old: Sequence[float], new: Sequence[float], found: Estimate | None, p: float) -> str:

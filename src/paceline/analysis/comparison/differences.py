@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from paceline.analysis.comparison.recorded_facts import KINDS, FactKind
-from paceline.store.index.setups import Setup
+from paceline.store.index.setups import OWN_VARIABLES, Setup
 from paceline.store.shown_variables import HIDDEN
 from paceline.system.text.safe_text import printable, shortened
 
@@ -18,8 +18,8 @@ MOST_LINES = 5  # of one kind; likewise
 MOST_NAMES = 4  # of frameworks
 MOST_LETTERS = 300  # of a value
 NOTHING_ELSE = (
-    "nothing else that is recorded differs: machine, kernel, driver, cores, versions, packages, variables, data, "
-    "settings and code are the same"
+    "nothing else that is recorded differs: machine, kernel, driver, cores, versions, packages, variables "
+    f"(other than {', '.join(OWN_VARIABLES)}), data, settings and code are the same"
 )
 
 

@@ -17,26 +17,23 @@ from paceline.plan.cell import Cell
 from paceline.store.index.setups import Setup
 from paceline.store.index_damage import blaming_the_index
 from paceline.store.newer_records import warn_of_left_out
-from paceline.store.records.outcome import cause_of
+from paceline.store.run_results import RunResult, run_results
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.text.safe_text import quoted
 
 # The runs of every plan, the newest plan first, but replays last: they take no other's place. A skipped cell has none.
 RUNS = """
-SELECT plan.id AS plan_id, plan.suite, plan.interval_target, plan_cell.cell AS planned, plan_cell.reason, run.*,
-       training.images_per_second, training.seconds AS training_seconds,
-       (SELECT SUM(peak_bytes - idle_bytes) FROM memory WHERE memory.run_id = run.id) AS memory_bytes,
-       (SELECT accuracy FROM test WHERE test.run_id = run.id ORDER BY steps DESC LIMIT 1) AS test_accuracy
+SELECT plan.id AS plan_id, plan.suite, plan.interval_target, plan_cell.cell AS planned, plan_cell.reason,
+       run.id, run.started, run.framework_version, run.machine
 FROM plan
 JOIN plan_cell ON plan_cell.plan_id = plan.id
 LEFT JOIN plan_result ON plan_result.plan_id = plan.id AND plan_result.position = plan_cell.position
 LEFT JOIN run ON run.id = plan_result.run_id
-LEFT JOIN training ON training.run_id = run.id
 ORDER BY plan.replay, plan.id DESC, plan_cell.position, run.id
 """
 SETUPS = "SELECT id, facts FROM setup WHERE id IN (SELECT value FROM json_each(?))"
-COLUMNS = {
+VALUES = {  # of a run; those of several processes or GPUs are added up
     "images/s": "images_per_second",
     "seconds": "training_seconds",
     "memory": "memory_bytes",
@@ -53,17 +50,16 @@ class CellRuns:
     skipped: str | None  # why, if it was not run
     plan_id: str
     limit: IntervalTarget  # under which its plan added rounds
-    runs: dict[str, sqlite3.Row] = field(default_factory=dict)  # by their keys
+    runs: dict[str, RunResult] = field(default_factory=dict)  # by their keys
     commands: set[str] = field(default_factory=set)  # of all plans; several only where commands count by their names
 
     def values(self, metric: str) -> list[float]:
-        column = COLUMNS[metric]
-        good = [run for run in self.runs.values() if run["status"] == "ok"]
-        return [run[column] for run in good if run[column] is not None]
+        good = [run for run in self.runs.values() if run.status == "ok"]
+        return [sum(each) for run in good if (each := run.of_each(VALUES[metric]))]
 
     @property
-    def failed(self) -> list[sqlite3.Row]:
-        return [run for run in self.runs.values() if run["status"] == "failed"]
+    def failed(self) -> list[RunResult]:
+        return [run for run in self.runs.values() if run.status == "failed"]
 
     @property
     def failed_part(self) -> Fraction:
@@ -74,11 +70,11 @@ class CellRuns:
         """The first one and how many there are."""
         if not self.failed:
             return None
-        many, first = f"{len(self.failed)} of {len(self.runs)} runs failed", self.failed[0]
-        return f"{many}: {cause_of(first['kind'], first['phase'], first['message'])}"
+        return f"{len(self.failed)} of {len(self.runs)} runs failed: {self.failed[0].cause}"
 
-    def seen(self, column: str) -> set[str]:
-        return {run[column] for run in self.runs.values()}
+    @property
+    def setups(self) -> set[str]:
+        return {run.setup for run in self.runs.values()}
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ class Side:
 
     def setups_of(self, runs: CellRuns) -> list[Setup]:
         """What they ran with, those that are alike once."""
-        return [self.setups[one] for one in sorted(runs.seen("setup"))]
+        return [self.setups[one] for one in sorted(runs.setups)]
 
 
 def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Side:
@@ -108,8 +104,10 @@ def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Si
     cells: dict[Cell, CellRuns] = {}
     store = Store(folder)
     with blaming_the_index(store):
-        for row in filter(accept, store.query(RUNS)):
-            _add(cells, row, named if by_name else comparable)
+        rows = list(filter(accept, store.query(RUNS)))
+        results = run_results(store, [row["id"] for row in rows if row["id"]])
+        for row in rows:
+            _add(cells, row, results.get(row["id"]), named if by_name else comparable)
         warn_of_left_out(store.query)
         if not cells:
             raise UserError(f"No results match {quoted(text)} in {folder}.")
@@ -117,12 +115,12 @@ def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Si
 
 
 def _setups(store: Store, cells: Iterable[CellRuns]) -> dict[str, Setup]:
-    ids = sorted({one for runs in cells for one in runs.seen("setup")})
+    ids = sorted({one for runs in cells for one in runs.setups})
     return {row["id"]: msgspec.json.decode(row["facts"], type=Setup) for row in store.query(SETUPS, json.dumps(ids))}
 
 
-def _add(cells: dict[Cell, CellRuns], row: sqlite3.Row, key: Callable[[Cell], Cell]) -> None:
-    if row["id"] is None and row["reason"] is None:
+def _add(cells: dict[Cell, CellRuns], row: sqlite3.Row, run: RunResult | None, key: Callable[[Cell], Cell]) -> None:
+    if run is None and row["reason"] is None:
         return  # planned, but not run yet
     cell = msgspec.json.decode(row["planned"], type=Cell)
     known = cells.setdefault(
@@ -130,8 +128,8 @@ def _add(cells: dict[Cell, CellRuns], row: sqlite3.Row, key: Callable[[Cell], Ce
     )
     if cell.command:
         known.commands.add(str(cell.command))
-    if row["id"] is not None and known.plan_id == row["plan_id"]:
-        known.runs[row["key"]] = row
+    if run is not None and known.plan_id == row["plan_id"]:
+        known.runs[run.key] = run
 
 
 def comparable(cell: Cell) -> Cell:
@@ -169,7 +167,7 @@ def _of_date(beginning: str) -> Accept:
 def _of_version(text: str) -> Accept:
     framework, equals, version = text.partition("=")
     if not equals:
-        raise UserError(f"version:{text} lacks the version; write such as version:torch=2.13.0.")
+        raise UserError(f"{quoted(f'version:{text}')} lacks the version; write such as version:torch=2.13.0.")
     return lambda row: row["framework_version"] == version and _framework(row) == framework
 
 

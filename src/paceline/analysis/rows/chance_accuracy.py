@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
 
-from paceline.analysis.rows.row import Row
+from paceline.catalog.workloads import all_workloads
 from paceline.catalog.workloads.definition import Workload
 from paceline.system.errors import UserError
 
@@ -36,7 +38,17 @@ def check_target(target: float, workload: Workload) -> None:
         )
 
 
-def little_better(row: Row) -> str:
+def above_chance(accuracies: Sequence[float], by_chance: float) -> bool | None:
+    """Whether a cell was trained long enough to tell, by the median of its runs; None if it was not evaluated."""
+    return statistics.median(accuracies) >= least_target(by_chance) if accuracies else None
+
+
+def guessing(workload: str, accuracies: Sequence[float]) -> str:
+    """Why these are no results; empty if they are, or if nobody knows the workload."""
+    known = all_workloads().get(workload)
+    return little_better(chance(known)) if known and above_chance(accuracies, chance(known)) is False else ""
+
+
+def little_better(by_chance: float) -> str:
     """Why an accuracy near that of guessing is no result."""
-    by_chance = row.chance or 0.0
     return f"a test accuracy below {least_target(by_chance):g} tells little: guessing gets {by_chance:g}"

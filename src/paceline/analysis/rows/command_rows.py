@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
 from paceline.analysis.statistics.intervals import Estimate, estimate
 from paceline.plan.external.command import ExternalCommand
+from paceline.store.index.command_usage import PRINTED
+from paceline.store.run_results import RunResult
 
 MEBIBYTE = 2**20
 
@@ -30,24 +30,27 @@ class CommandRow(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...]  # metrics of which no run printed anything
 
 
-def command_row(command: ExternalCommand, good: Sequence[Mapping[str, Any]]) -> CommandRow:
+def command_row(command: ExternalCommand, good: Sequence[RunResult]) -> CommandRow:
     """From the runs of a command that ended well."""
-    readings: list[dict[str, float]] = [json.loads(run["readings"]) for run in good]
     names = dict.fromkeys(metric.name for metric in command.metrics)
-    values = {name: [run[name] for run in readings if name in run] for name in names}
-    largest = _median([run["largest_process_bytes"] for run in good])
+    printed = {name: _values(good, f"{PRINTED}{name}") for name in names}
+    largest = _median(_values(good, "largest_process_bytes"))
     return CommandRow(
         line=str(command),
         folder=command.folder,
-        real_seconds=estimate([run["training_seconds"] for run in good]),
-        user_seconds=_median([run["user_seconds"] for run in good]),
-        system_seconds=_median([run["system_seconds"] for run in good]),
-        times_sampled=any(run["times_sampled"] for run in good),
+        real_seconds=estimate(_values(good, "training_seconds")),
+        user_seconds=_median(_values(good, "user_seconds")),
+        system_seconds=_median(_values(good, "system_seconds")),
+        times_sampled=any(_values(good, "times_sampled")),
         largest_process_mib=None if largest is None else largest / MEBIBYTE,
-        left_behind=max((run["left_behind"] for run in good), default=0),
-        readings={name: statistics.median(found) for name, found in values.items() if found},
-        missing=tuple(name for name, found in values.items() if good and not found),
+        left_behind=int(max(_values(good, "left_behind"), default=0)),
+        readings={name: statistics.median(found) for name, found in printed.items() if found},
+        missing=tuple(name for name, found in printed.items() if good and not found),
     )
+
+
+def _values(runs: Sequence[RunResult], name: str) -> list[float]:
+    return [value for run in runs for value in run.of_each(name)]
 
 
 def _median(values: list[float]) -> float | None:

@@ -3,52 +3,54 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from paceline.analysis.statistics.intervals import LEAST_TO_STOP, Estimate
 from paceline.store.resources import Noise, Range, preallocated
+from paceline.store.run_results import RunResult
 
 MEBIBYTE = 2**20
 THROTTLED = 0.01  # from here on it is remarked: less is within what the cores lose in any case
-RunFacts = Sequence[Mapping[str, Any]]
+Runs = Sequence[RunResult]
 
 
-def mebibytes(runs: RunFacts, column: str) -> tuple[float, ...]:
+def mebibytes(runs: Runs, name: str) -> tuple[float, ...]:
     """Median over runs, place by place."""
-    found = [run[column] for run in runs]
+    found = [run.of_each(name) for run in runs]
     return tuple(statistics.median(place) / MEBIBYTE for place in zip(*filter(None, found), strict=False))
 
 
-def totals(runs: RunFacts, column: str) -> tuple[float, ...]:
+def totals(runs: Runs, name: str) -> tuple[float, ...]:
     """All places of each run together, where any were seen."""
-    return tuple(sum(run[column]) / MEBIBYTE for run in runs if run[column])
+    return tuple(sum(each) / MEBIBYTE for run in runs if (each := run.of_each(name)))
 
 
-def any_preallocated(runs: RunFacts) -> bool:
+def any_preallocated(runs: Runs) -> bool:
     """Whether a GPU of any run was taken before it was needed."""
-    columns = ("memory_bytes", "started_bytes", "allocator_bytes")
+    names = ("memory_bytes", "started_bytes", "allocator_bytes")
     return any(
         preallocated(peak, started, own)
-        for memory, starts, allocators in ([run[column] for column in columns] for run in runs)
+        for memory, starts, allocators in ([run.of_each(name) for name in names] for run in runs)
         for peak, started, own in zip(memory, starts, allocators or [None] * len(memory), strict=False)
     )
 
 
-def utilisation(runs: RunFacts, count: int) -> tuple[Range, ...]:
+def utilisation(runs: Runs, count: int) -> tuple[Range, ...]:
     """Of each device: the median of the runs' medians, and the lowest and highest; of runs that saw all devices."""
-    complete = [run["utilisation"] for run in runs if len(run["utilisation"]) == count]
+    names = ("utilisation_lowest", "utilisation_median", "utilisation_highest")
+    seen = [tuple(zip(*(run.of_each(name) for name in names), strict=True)) for run in runs]
+    complete = [devices for devices in seen if len(devices) == count]
     devices = [list(zip(*device, strict=True)) for device in zip(*complete, strict=True)]
     return tuple((min(low), statistics.median(middle), max(high)) for low, middle, high in devices)
 
 
-def noise(runs: RunFacts) -> Noise:
+def noise(runs: Runs) -> Noise:
     """The median of each kind."""
-    found = {name: [run[name] for run in runs if run[name] is not None] for name in Noise.__struct_fields__}
+    found = {name: [value for run in runs for value in run.of_each(name)] for name in Noise.__struct_fields__}
     return Noise(**{name: statistics.median(values) for name, values in found.items() if values})
 
 
-def is_throttled(runs: RunFacts) -> bool:
+def is_throttled(runs: Runs) -> bool:
     """Whether a CPU quota has slowed them down."""
     return (noise(runs).throttled or 0.0) > THROTTLED
 
@@ -65,7 +67,7 @@ def _width_and_limit(speed: Estimate, widest: float, runs: int) -> str:
     return f"the 95 % interval of its {runs} runs is {width:.0f} % of the median ({100 * widest:g} % is the limit)"
 
 
-def unrest(speed: Estimate, widest: float, runs: RunFacts) -> str:
+def unrest(speed: Estimate, widest: float, runs: Runs) -> str:
     """How unsure a noisy cell is, and what was seen during its runs that may have made it so."""
     seen = noise(runs)
     limit = _width_and_limit(speed, widest, len(runs))

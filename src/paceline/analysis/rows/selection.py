@@ -12,7 +12,7 @@ import msgspec
 
 from paceline.analysis.rows.statuses import IntervalTarget
 from paceline.plan.cell import Cell
-from paceline.store.run_results import Facts, facts_of, rows_among
+from paceline.store.run_results import RunResult, rows_among, run_results
 from paceline.store.store import Store
 
 # A replay is shown by itself; it does not take the place of what it repeats.
@@ -54,22 +54,23 @@ class MeasuredCell:
     """A planned cell with all that its runs measured."""
 
     planned: PlannedCell
-    runs: list[Facts]
-    good: list[Facts]  # those that ended well
-    failed: list[Facts]
+    runs: list[RunResult]
+    good: list[RunResult]  # those that ended well
+    failed: list[RunResult]
 
     @classmethod
-    def of(cls, planned: PlannedCell, facts: Mapping[str, Facts]) -> MeasuredCell:
-        runs = [facts[run_id] for run_id in planned.run_ids]
-        good, failed = ([run for run in runs if run["status"] == status] for status in ("ok", "failed"))
+    def of(cls, planned: PlannedCell, results: Mapping[str, RunResult]) -> MeasuredCell:
+        runs = [results[run_id] for run_id in planned.run_ids]
+        good, failed = ([run for run in runs if run.status == status] for status in ("ok", "failed"))
         return cls(planned, runs, good, failed)
 
     @property
     def cell(self) -> Cell:
         return self.planned.cell
 
-    def values(self, column: str) -> list[float]:
-        return [run[column] for run in self.good if run[column] is not None]
+    def values(self, name: str) -> list[float]:
+        """Of each run that ended well and has it."""
+        return [value for run in self.good if (value := run.value(name)) is not None]
 
 
 def select(
@@ -81,8 +82,8 @@ def select(
     cells = _planned(store, shown)
     kept = [one for one in cells if all(getattr(one.cell, key) in values for key, values in chosen.items())]
     newest = list(_newest(kept))
-    facts = facts_of(store, [run_id for one in newest for run_id in one.run_ids], target)
-    return [MeasuredCell.of(one, facts) for one in newest]
+    results = run_results(store, [run_id for one in newest for run_id in one.run_ids], target)
+    return [MeasuredCell.of(one, results) for one in newest]
 
 
 def newest_plans(store: Store, filters: Mapping[str, str | None]) -> list[sqlite3.Row]:

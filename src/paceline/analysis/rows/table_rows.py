@@ -9,10 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from paceline.analysis.rows import resource_rows
-from paceline.analysis.rows.chance_accuracy import chance, check_target, least_target
+from paceline.analysis.rows.chance_accuracy import above_chance, chance, check_target
 from paceline.analysis.rows.command_rows import CommandRow, command_row
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import scaled
@@ -26,10 +24,9 @@ from paceline.plan.cell import Cell
 from paceline.plan.shares import given_shares
 from paceline.store import certificates
 from paceline.store.newer_records import warn_of_left_out
-from paceline.store.records.outcome import cause_of
-from paceline.store.run_results import Facts
 from paceline.store.store import Store
 from paceline.system.errors import UserError
+from paceline.system.text.safe_text import quoted
 from paceline.system.text.synonyms import filter_meant
 from paceline_worker.graph import BatchNorm
 
@@ -62,14 +59,15 @@ def chosen_rows(
     rows = table_rows(store, filters, target, everything=everything)
     warn_of_left_out(store.query)
     if not rows:
-        chosen = " ".join(f"--{key} {value}{_right_word(key, value)}" for key, value in filters.items() if value)
+        chosen = " ".join(_flag(key, value) for key, value in filters.items() if value)
         raise UserError(f"No results match {chosen or folder}; `paceline show` without filters prints the last run.")
     return rows
 
 
-def _right_word(key: str, value: str) -> str:
+def _flag(key: str, value: str) -> str:
+    """As it was given, with what that is called here."""
     meant = filter_meant(key, value)
-    return f" (here that is {meant})" if meant else ""
+    return f"--{key} {quoted(value)}" + (f" (here that is {meant})" if meant else "")
 
 
 def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
@@ -116,20 +114,20 @@ def _settings(one: MeasuredCell) -> Fields:
 
 def _origin(one: MeasuredCell, known: certificates.BySubject) -> Fields:
     """Which runs there are, and on what they ran."""
-    last: Facts = one.runs[-1] if one.runs else {}
-    failed: Facts = one.failed[0] if one.failed else {}
+    last = one.runs[-1] if one.runs else None
+    failed = one.failed[0] if one.failed else None
     return {
-        "framework_version": last.get("framework_version"),
-        "machine": last.get("machine"),
-        "machine_description": last.get("machine_description"),
-        "quota_cores": last.get("quota_cores"),
-        "cards": tuple(msgspec.json.decode(last["cards"])) if last else (),
+        "framework_version": last and last.framework_version,
+        "machine": last and last.machine,
+        "machine_description": last and last.machine_description,
+        "quota_cores": last and last.quota_cores,
+        "cards": last.cards if last else (),
         "verified": bool(one.runs) and all(certificates.proven(known, one.cell, run) for run in one.runs),
         "repeats": len(one.good),
-        "runs": tuple(run["id"] for run in one.runs),
-        "failed_run": failed.get("id"),
-        "log_end": failed.get("log_end"),
-        "remarks": tuple(dict.fromkeys(remark for run in one.runs for remark in msgspec.json.decode(run["remarks"]))),
+        "runs": tuple(run.id for run in one.runs),
+        "failed_run": failed and failed.id,
+        "log_end": failed and failed.log_end,
+        "remarks": tuple(dict.fromkeys(remark for run in one.runs for remark in run.remarks)),
     }
 
 
@@ -171,8 +169,8 @@ def _accuracies(one: MeasuredCell, target: float | None) -> Fields:
 def _against_chance(one: MeasuredCell, workload: Workload | None) -> Fields:
     if workload is None:
         return {}
-    by_chance, reached = chance(workload), _median(one.values("test_accuracy"))
-    return {"chance": by_chance, "above_chance": None if reached is None else reached >= least_target(by_chance)}
+    by_chance = chance(workload)
+    return {"chance": by_chance, "above_chance": above_chance(one.values("test_accuracy"), by_chance)}
 
 
 def _resources(one: MeasuredCell) -> Fields:
@@ -200,7 +198,7 @@ def _reason(one: MeasuredCell, status: str, judged: Estimate | None) -> str | No
     if status == FAILED:
         first = one.failed[0]
         which = "" if len(one.failed) == planned.wanted else f"{len(one.failed)} of {planned.wanted} runs: "
-        return f"{which}{cause_of(first['kind'], first['phase'], first['message'])}"
+        return f"{which}{first.cause}"
     if status == NOT_RUN:
         goes_on = "starts over" if planned.starts_over else "goes on"
         more = "" if one.cell.command else f"; the same command {goes_on}"
@@ -226,7 +224,7 @@ def _shares(one: MeasuredCell) -> tuple[int, ...]:
     """As the last run had them: measured ones are not known before."""
     if one.cell.command:
         return ()
-    recorded = tuple(msgspec.json.decode(one.runs[-1]["shares"])) if one.runs else ()
+    recorded = one.runs[-1].shares if one.runs else ()
     return recorded or given_shares(one.cell.shares, one.cell.batch_size, one.cell.device_set)
 
 
@@ -236,9 +234,9 @@ def _seconds_per_epoch(workload: Workload | None, speed: Estimate | None, comman
     return workload.images_per_epoch / speed.median if workload and speed else None
 
 
-def _until_target(one: MeasuredCell, column: str) -> float | None:
+def _until_target(one: MeasuredCell, name: str) -> float | None:
     """Median over the runs, of which some may never have got there."""
-    values = [math.inf if run[column] is None else float(run[column]) for run in one.good]
+    values = [math.inf if (value := run.value(name)) is None else value for run in one.good]
     middle = statistics.median(values) if values else math.inf
     return middle if math.isfinite(middle) else None
 

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from paceline.catalog.datasets.spec import Array, DatasetSpec
 from paceline.system.errors import UserError
+from paceline.system.files.user_files import open_file
 
 SPARE_BYTES = 16 * 2**20  # for headers and for files that are not wanted, such as a read-me
 # What the standard library raises for archives that are damaged, or made to do harm.
@@ -22,6 +23,8 @@ def read(spec: DatasetSpec, path: Path) -> dict[str, Array]:
     """The arrays that a folder or an archive holds, in whichever of the forms they are; not yet checked."""
     try:
         files = _from_folder(spec, path) if path.is_dir() else _from_archive(spec, path)
+    except UserError:  # of which some are errors of the system, too
+        raise
     except OSError as error:
         raise UserError(f"cannot read {error.filename or path}: {error.strerror or error}") from None
     form = max(spec.forms, key=lambda form: len(files.keys() & form.sizes.keys()))
@@ -57,7 +60,11 @@ def members(path: Path, wanted: Mapping[str, int], limit_bytes: int) -> Iterator
     """Wanted members of a .tar.gz, each once and a regular file of its size; others are passed over, none written."""
     seen = set()
     try:
-        with gzip.open(path) as stream, tarfile.open(fileobj=_Limited(stream, limit_bytes), mode="r|") as archive:
+        with (
+            open_file(path) as file,
+            gzip.open(file) as stream,
+            tarfile.open(fileobj=_Limited(stream, limit_bytes), mode="r|") as archive,
+        ):
             for member in archive:
                 if member.name not in wanted:
                     continue
@@ -67,8 +74,8 @@ def members(path: Path, wanted: Mapping[str, int], limit_bytes: int) -> Iterator
                     raise UserError(f"{member.name} is in the archive twice")
                 _expect(member.name, member.size, wanted[member.name])
                 seen.add(member.name)
-                with archive.extractfile(member) or io.BytesIO() as file:
-                    yield member.name, file.read()  # an end that comes too soon is an error of tarfile
+                with archive.extractfile(member) or io.BytesIO() as content:
+                    yield member.name, content.read()  # an end that comes too soon is an error of tarfile
     except DAMAGE as error:
         raise UserError(f"it is damaged or no .tar.gz: {error}") from None
 

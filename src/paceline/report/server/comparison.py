@@ -54,7 +54,7 @@ def _side(store: Store, text: str, metric: str, asked: Mapping[str, str]) -> Sid
     side = choose(text, store.folder, metric, by_name=bool(asked["by_name"]))
     cells = {cell: runs for cell, runs in side.cells.items() if wanted(cell, asked)}
     if not cells:
-        raise UserError(f"No results of {text} match the filters.")
+        raise UserError(f"No results of {quoted(text)} match the filters.")
     return dataclasses.replace(side, cells=cells)
 
 

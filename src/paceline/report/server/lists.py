@@ -29,10 +29,10 @@ PLANS = "SELECT id, suite, command, quick, interval_target FROM plan ORDER BY id
 CHOSEN = " AND ".join(f"(:{name} IS NULL OR json_extract(run.cell, '$.{name}') = :{name})" for name in FILTERS)
 RUNS = f"""
 SELECT run.id, run.cell, run.repeat, run.status, run.started, run.seconds, run.kind, run.phase, run.message,
-       run.framework_version, run.machine_description AS machine, training.images_per_second
+       run.framework_version, run.machine_description AS machine, speed.value AS images_per_second
 FROM (SELECT * FROM run WHERE {CHOSEN} AND (:status IS NULL OR run.status = :status)
       ORDER BY id DESC LIMIT :limit OFFSET :offset) AS run
-LEFT JOIN training ON training.run_id = run.id
+LEFT JOIN value AS speed ON speed.run_id = run.id AND speed.name = 'images_per_second'
 ORDER BY run.id DESC
 """  # noqa: S608 - made of our own names
 COUNT = f"SELECT COUNT(*) AS runs FROM run WHERE {CHOSEN} AND (:status IS NULL OR run.status = :status)"  # noqa: S608
@@ -46,8 +46,9 @@ SELECT plan_cell.plan_id, plan_cell.cell, plan_cell.reason, plan.interval_target
        COUNT(result.key) AS wanted, COUNT(run.id) AS done, COALESCE(SUM(run.status = 'failed'), 0) AS failed,
        MIN(CASE WHEN run.status = 'failed' THEN run.id END) AS failed_run,  -- SQLite takes its cause from the same row
        run.kind, run.phase, run.message,
-       json_group_array(json((SELECT json_array(images_per_second, seconds) FROM training
-                              WHERE training.run_id = run.id))) FILTER (WHERE run.status = 'ok') AS trained
+       json_group_array(json((SELECT json_group_object(name, value) FROM value
+                              WHERE run_id = run.id AND name IN ('images_per_second', 'training_seconds')))
+       ) FILTER (WHERE run.status = 'ok') AS trained
 FROM plan_cell JOIN plan ON plan.id = plan_cell.plan_id
 LEFT JOIN result ON result.plan_id = plan_cell.plan_id AND result.position = plan_cell.position
 LEFT JOIN run ON run.id = result.run_id
@@ -119,7 +120,7 @@ def cells(store: Store, plan_id: str) -> list[CellLine]:
 
 
 def _cell_line(row: sqlite3.Row, name: str) -> CellLine:
-    cell, speeds = msgspec.json.decode(row["cell"], type=Cell), _of_runs(row, "images/s")
+    cell, speeds = msgspec.json.decode(row["cell"], type=Cell), _of_runs(row, "images_per_second")
     cause = cause_of(row["kind"], row["phase"], row["message"])
     return CellLine(
         name=name,
@@ -136,14 +137,15 @@ def _cell_line(row: sqlite3.Row, name: str) -> CellLine:
 def _status(row: sqlite3.Row, cell: Cell) -> str:
     """As the report of the plan will have it."""
     runs, limit = RunCounts(row["wanted"], row["done"], row["failed"]), IntervalTarget(row["interval_target"])
-    judged = estimate(_of_runs(row, "seconds" if cell.command else "images/s"), confidence=limit.confidence)
+    judged = estimate(
+        _of_runs(row, "training_seconds" if cell.command else "images_per_second"), confidence=limit.confidence
+    )
     return status_of(runs, judged, limit, skipped=bool(row["reason"]))
 
 
-def _of_runs(row: sqlite3.Row, quantity: str) -> list[float]:
+def _of_runs(row: sqlite3.Row, name: str) -> list[float]:
     """Of those that ended well and have it."""
-    place = ("images/s", "seconds").index(quantity)
-    return [trained[place] for trained in json.loads(row["trained"]) if trained and trained[place] is not None]
+    return [trained[name] for trained in json.loads(row["trained"]) if name in trained]
 
 
 def plans(store: Store, page: int) -> tuple[ListPage, list[PlanLine]]:

@@ -17,7 +17,7 @@ from paceline.report.tables.render_layouts import markdown as grid_markdown
 from paceline.store.records.outcome import cause_of
 from paceline.store.store import Store
 from paceline.system.text import safe_text
-from paceline.system.text.safe_text import printable
+from paceline.system.text.safe_text import plainly
 
 NO_LIMIT = -1  # as SQLite has it
 
@@ -55,9 +55,9 @@ def _listed(row: sqlite3.Row, name: str) -> ListedRun:
         started=moment(row["started"]),
         seconds=row["seconds"],
         images_per_second=row["images_per_second"],
-        cause=printable(cause),
-        framework_version=printable(row["framework_version"]),
-        machine=printable(row["machine"] or ""),
+        cause=cause,
+        framework_version=row["framework_version"],
+        machine=row["machine"] or "",
     )
 
 
@@ -67,6 +67,7 @@ def _lines(runs: Sequence[ListedRun]) -> list[tuple[object, ...]]:
     return [ListedRun.__struct_fields__, *values]
 
 
+@plainly
 def as_csv(runs: Sequence[ListedRun]) -> str:
     output = io.StringIO()
     csv.writer(output, lineterminator="\n").writerows(map(spreadsheet_cell, line) for line in _lines(runs))

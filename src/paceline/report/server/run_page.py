@@ -50,6 +50,7 @@ class RunPage:
 
 def folder_of(store: Store, run_id: str) -> Path | None:
     """The folder of that very name, looked up among those that there are."""
+    store.check_place()
     parent = store.folder / RUN_FOLDER
     found = [path for path in parent.iterdir() if path.name == run_id] if parent.is_dir() else []
     return found[0] if found and is_own_folder(found[0]) else None

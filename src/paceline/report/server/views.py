@@ -27,7 +27,7 @@ from paceline.store import certificates
 from paceline.store.index_damage import blaming_the_index
 from paceline.store.store import Store
 from paceline.system.errors import UserError, unknown
-from paceline.system.text.safe_text import printable
+from paceline.system.text.safe_text import printable, quoted
 
 STATIC = {"live.js": "text/javascript", "served.css": "text/css"}
 DOWNLOADS = {"csv": ("csv", "text/csv"), "json": ("json", "application/json"), "md": ("markdown", "text/markdown")}
@@ -164,8 +164,8 @@ class ServedSite:
         else:
             rows = table_rows(self.store, filters, query_params.target(request), everything=True)
         if not rows:
-            asked = ", ".join(f"{name} {value}" for name, value in filters.items())
-            raise UserError(f"No results match {printable(asked)}." if asked else "There are no results yet.")
+            asked = ", ".join(f"{name} {quoted(value)}" for name, value in filters.items())
+            raise UserError(f"No results match {asked}." if asked else "There are no results yet.")
         return rows
 
     def _layouts(self, plan_id: str | None) -> Mapping[str, str]:

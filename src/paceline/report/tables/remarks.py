@@ -106,7 +106,7 @@ def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
     if row.target is not None and 0 < row.runs_at_target < row.repeats:
         yield "", f"{row.runs_at_target} of {row.repeats} runs reached the test accuracy {row.target:g}"
     if row.above_chance is False:
-        yield "was not trained long enough", little_better(row)
+        yield "was not trained long enough", little_better(row.chance or 0.0)
     if memory and row.memory_of == "all devices" and row.peak_memory_mib and not row.command:
         yield "", "one process serves all devices, so its memory is that of all together"
 

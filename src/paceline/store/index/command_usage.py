@@ -10,11 +10,14 @@ import msgspec
 
 from paceline.plan.external.output_metrics import values_of
 from paceline.store import resources
+from paceline.store.index.values import insert_values, of_memory, of_noise
 from paceline.store.records.runs import RunRecord
 from paceline.store.records.samples import Sample, read_samples
 from paceline.system.files.regular_files import read_plain
 
 RANK = 0  # under which the monitor keeps the tree
+PRINTED = "printed: "  # begins the names of values that a command says of itself
+OURS = {"images/s": "images_per_second", "accuracy": "test_accuracy", "training accuracy": "train_accuracy"}
 
 
 FILE = "usage.json"
@@ -57,50 +60,51 @@ def insert_usage(index: sqlite3.Connection, run: RunRecord, folder: Path) -> Non
     if not os.path.lexists(path) or run.cell.command is None:
         return
     usage, samples = msgspec.json.decode(read_plain(path), type=CommandUsage), read_samples(folder)
-    index.execute(
-        "INSERT INTO command VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            run.id,
-            usage.seconds,
-            usage.user_seconds,
-            usage.system_seconds,
-            usage.times_sampled,
-            usage.largest_process_bytes,
-            usage.left_behind,
-        ),
+    printed = values_of(run.cell.command.metrics, usage.found)
+    insert_values(
+        index,
+        run.id,
+        {
+            "training_seconds": usage.seconds,
+            "user_seconds": usage.user_seconds,
+            "system_seconds": usage.system_seconds,
+            "times_sampled": usage.times_sampled,
+            "largest_process_bytes": usage.largest_process_bytes,
+            "left_behind": usage.left_behind,
+            **{OURS[name]: value for name, value in printed.items() if name in OURS},
+            **{f"{PRINTED}{name}": value for name, value in printed.items()},
+            **of_memory(_memory(run, usage, samples)),
+            **of_noise(_noise(run, usage, samples)),
+        },
     )
-    values = values_of(run.cell.command.metrics, usage.found)
-    index.executemany("INSERT INTO reading VALUES (?, ?, ?)", [(run.id, *item) for item in values.items()])
-    _insert_memory(index, run, usage, samples)
-    _insert_noise(index, run, usage, samples)
 
 
-def _insert_memory(index: sqlite3.Connection, run: RunRecord, usage: CommandUsage, samples: list[Sample]) -> None:
+def _memory(run: RunRecord, usage: CommandUsage, samples: list[Sample]) -> list[resources.MemoryUse]:
     """Of each GPU, or of the whole tree, of which nothing was there before."""
     devices = run.cell.device_set
     if devices.kind == "cuda":
-        memory = resources.gpu_memory(devices.indices, [], samples)
-    else:
-        sampled = max((sample.ranks[RANK].children_bytes for sample in samples if RANK in sample.ranks), default=0)
-        memory = [resources.MemoryUse(idle_bytes=0, peak_bytes=max(sampled, usage.largest_process_bytes))]
-    rows = [(run.id, position, each.idle_bytes, each.peak_bytes, None) for position, each in enumerate(memory)]
-    index.executemany("INSERT INTO memory VALUES (?, ?, ?, ?, ?)", rows)
+        return resources.gpu_memory(devices.indices, [], samples)
+    sampled = max((sample.ranks[RANK].children_bytes for sample in samples if RANK in sample.ranks), default=0)
+    return [resources.MemoryUse(idle_bytes=0, peak_bytes=max(sampled, usage.largest_process_bytes))]
 
 
-def _insert_noise(index: sqlite3.Connection, run: RunRecord, usage: CommandUsage, samples: list[Sample]) -> None:
+def _noise(run: RunRecord, usage: CommandUsage, samples: list[Sample]) -> resources.Noise:
     """What else the cores did, from before its start to after its end."""
     cores = sorted({core for device in run.cell.cores for core in device})
     if not samples:
-        return
+        return resources.Noise()
     first, last = samples[0], samples[-1]
     if not cores or any(sample.place(core) is None for sample in (first, last) for core in cores):
-        return
+        return resources.Noise()
     seconds = len(cores) * (last.time - first.time)
     busy, stolen = (sum(last.core(core)[kind] - first.core(core)[kind] for core in cores) for kind in (0, 1))
-    other = (busy - usage.user_seconds - usage.system_seconds) / seconds
-    held_back = resources.throttled([(first, last)], usage.user_seconds + usage.system_seconds)
-    row = (run.id, first.load, min(max(0.0, other), 1.0), stolen / seconds, held_back, None, None)
-    index.execute("INSERT INTO noise VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    own = usage.user_seconds + usage.system_seconds
+    return resources.Noise(
+        load=first.load,
+        other=min(max(0.0, (busy - own) / seconds), 1.0),
+        stolen=stolen / seconds,
+        throttled=resources.throttled([(first, last)], own),
+    )
 
 
 class WaiterReport(msgspec.Struct, frozen=True, kw_only=True):

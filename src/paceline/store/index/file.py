@@ -19,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from paceline.system.errors import UserError
-from paceline.system.files.regular_files import kind_of
+from paceline.system.files.regular_files import is_own_folder, kind_of
 from paceline.system.format_versions import INDEX, VERSIONS, check_version
 
 INDEX_FILE = "index.sqlite"
@@ -43,10 +43,11 @@ class IndexFile:
     busy_seconds: float = BUSY_SECONDS
 
     def exists(self) -> bool:
-        """Anything but a plain file is never opened."""
-        if kind := kind_of(self.path):
-            cure = "move it out of the store" if self.path.is_dir() else "`paceline index` makes it anew"
-            raise UserError(f"{self.path} is {kind}, not a plain file; {cure}.")
+        """Anything but a plain file is never opened, be it the index or what SQLite opens with it."""
+        for path in self._files:
+            if kind := kind_of(path):
+                cure = "move it out of the store" if is_own_folder(path) else "`paceline index` makes it anew"
+                raise UserError(f"{path} is {kind}, not a plain file; {cure}.")
         return self.path.exists()
 
     @contextlib.contextmanager
@@ -74,6 +75,8 @@ class IndexFile:
 
     def make(self, fill: Fill, *, if_needed: bool) -> None:
         """A new index in the place of the old one, which is used by others until then and misses nothing of theirs."""
+        if any(map(is_own_folder, self._files)):
+            self.exists()  # which says what is wrong
         with _held(self._next_to("making"), fcntl.LOCK_EX, MAKING_SECONDS):
             for left in self.path.parent.glob(f"{NEW}*"):  # by a process that was killed: no other is making one
                 with contextlib.suppress(OSError):  # a folder is not ours
@@ -107,15 +110,15 @@ class IndexFile:
                 _filled(index, fill)
                 index.close()
                 _write_through(made)
-                for name in COMPANIONS:
-                    self.path.with_name(f"{INDEX_FILE}{name}").unlink(missing_ok=True)
+                for companion in self._files[1:]:
+                    companion.unlink(missing_ok=True)
                 made.replace(self.path)
 
     @contextlib.contextmanager
     def _without_writers(self) -> Iterator[None]:
         """Versions of Paceline that do not know our lock wait for SQLite's."""
         with contextlib.ExitStack() as stack:
-            if kind_of(self.path) is None and self.path.exists():
+            if self.path.exists() and not any(map(kind_of, self._files)):
                 old = stack.enter_context(_connected(str(self.path), self.busy_seconds))
                 try:
                     old.execute("BEGIN IMMEDIATE")
@@ -124,6 +127,11 @@ class IndexFile:
                         raise
                     # it is damaged, so that nothing can write into it
             yield
+
+    @property
+    def _files(self) -> tuple[Path, ...]:
+        """All that SQLite opens, the index itself first."""
+        return tuple(self.path.with_name(f"{INDEX_FILE}{name}") for name in ("", *COMPANIONS))
 
     def _next_to(self, name: str) -> Path:
         return self.path.with_name(f"{INDEX_FILE}.{name}")

@@ -15,6 +15,7 @@ from paceline.plan.devices import cards_of
 from paceline.store import resources
 from paceline.store.index.command_usage import insert_usage
 from paceline.store.index.setups import setup_of
+from paceline.store.index.values import insert_values, of_memory, of_noise, of_training, of_utilisation
 from paceline.store.records.events import Block, Evaluation, EventFile, Phase, event_files
 from paceline.store.records.outcome import INTERNAL_ERROR, Outcome
 from paceline.store.records.runs import OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord, cell_id
@@ -92,9 +93,18 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
         _insert_phases(index, run, rank, file)
     index.execute("INSERT INTO step_block SELECT * FROM merged_block WHERE run_id = ?", (run.id,))
     samples = read_samples(folder)
-    _insert_memory(index, run, files, samples)
-    _insert_utilisation(index, run, files, samples)
-    _insert_noise(index, run, files, samples)
+    cores = sorted({core for device in run.cell.cores for core in device})
+    insert_values(
+        index,
+        run.id,
+        {
+            **of_noise(resources.noise(samples, _training(files, 0), cores)),
+            **of_training(index, run.id),
+            **of_memory(_memory(run, files, samples)),
+            "allocator_bytes": resources.allocator_bytes(files.values()),
+            **of_utilisation(_utilisation(run, files, samples)),
+        },
+    )
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -158,42 +168,26 @@ def _insert_phases(index: sqlite3.Connection, run: RunRecord, rank: int, file: E
     index.executemany("INSERT INTO phase VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _insert_memory(index: sqlite3.Connection, run: RunRecord, files: Files, samples: list[Sample]) -> None:
+def _memory(run: RunRecord, files: Files, samples: list[Sample]) -> list[resources.MemoryUse]:
     devices = run.cell.device_set
-    memory = (
-        dict(enumerate(resources.gpu_memory(devices.indices, files.values(), samples)))
-        if devices.kind == "cuda"
-        else resources.process_memory(files, samples)
-    )
-    rows = [
-        (run.id, position, each.idle_bytes, each.peak_bytes, each.started_bytes) for position, each in memory.items()
-    ]
-    index.executemany("INSERT INTO memory VALUES (?, ?, ?, ?, ?)", rows)
-    own = [(run.id, position, peak) for position, peak in enumerate(resources.allocator_bytes(files.values()))]
-    index.executemany("INSERT INTO allocator VALUES (?, ?, ?)", own)
+    if devices.kind == "cuda":
+        return resources.gpu_memory(devices.indices, files.values(), samples)
+    return list(resources.process_memory(files, samples).values())
 
 
-def _insert_utilisation(index: sqlite3.Connection, run: RunRecord, files: Files, samples: list[Sample]) -> None:
+def _utilisation(run: RunRecord, files: Files, samples: list[Sample]) -> list[resources.Range | None]:
     """Of each device while its own process trained; one process may have them all."""
-    devices = run.cell.device_set
+    devices, found = run.cell.device_set, []
     for position, (device, cores) in enumerate(zip(devices.indices, run.cell.cores, strict=False)):
         training = _training(files, 0 if len(files) == 1 and 0 in files else position)
-        found = (
+        found.append(
             resources.gpu_utilisation(samples, training, device)
             if devices.kind == "cuda"
             else resources.core_utilisation(samples, training, cores)
         )
-        if found:
-            index.execute("INSERT INTO utilisation VALUES (?, ?, ?, ?, ?)", (run.id, position, *found))
+    return found
 
 
 def _training(files: Files, rank: int) -> list[resources.Span]:
     """When it trained; never, if it has left nothing."""
     return resources.spans(files[rank], "train") if rank in files else []
-
-
-def _insert_noise(index: sqlite3.Connection, run: RunRecord, files: Files, samples: list[Sample]) -> None:
-    cores = sorted({core for device in run.cell.cores for core in device})
-    seen = resources.noise(samples, _training(files, 0), cores)
-    row = (run.id, seen.load, seen.other, seen.stolen, seen.throttled, seen.lowest_mhz, seen.highest_mhz)
-    index.execute("INSERT INTO noise VALUES (?, ?, ?, ?, ?, ?, ?)", row)

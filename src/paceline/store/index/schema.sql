@@ -34,7 +34,7 @@ CREATE TABLE left_out (          -- what a newer version wrote, so that this one
 
 CREATE TABLE setup (             -- what runs ran with beside the settings of their cells, once for all that are alike
     id       TEXT PRIMARY KEY,
-    facts    TEXT NOT NULL       -- as JSON
+    facts    TEXT NOT NULL       -- as JSON, with PATH among the variables
 );
 
 CREATE TABLE run (
@@ -101,57 +101,13 @@ CREATE TABLE phase (             -- when each rank entered each phase
 );
 CREATE INDEX phase_run ON phase(run_id);
 
-CREATE TABLE memory (            -- one row per process, or per GPU
-    run_id     TEXT NOT NULL REFERENCES run(id),
-    position   INTEGER NOT NULL,
-    idle_bytes INTEGER NOT NULL, -- of a process when the framework has started and nothing is built; of a GPU before
-    peak_bytes INTEGER NOT NULL, -- from the first step to the end of training
-    started_bytes INTEGER        -- of a GPU when the framework has started and nothing is built
-);
-CREATE INDEX memory_run ON memory(run_id);
-
-CREATE TABLE allocator (         -- one row per device whose framework tells
-    run_id     TEXT NOT NULL REFERENCES run(id),
-    position   INTEGER NOT NULL,
-    peak_bytes INTEGER NOT NULL
-);
-CREATE INDEX allocator_run ON allocator(run_id);
-
-CREATE TABLE utilisation (       -- one row per device: part of its time in training that it was busy
+CREATE TABLE value (             -- everything that was measured in a run, filled when it is indexed
     run_id   TEXT NOT NULL REFERENCES run(id),
-    position INTEGER NOT NULL,
-    lowest   REAL NOT NULL,      -- of all samples
-    median   REAL NOT NULL,
-    highest  REAL NOT NULL
-);
-CREATE INDEX utilisation_run ON utilisation(run_id);
-
-CREATE TABLE noise (             -- one row per run: what else happened; NULL where nobody knows
-    run_id      TEXT PRIMARY KEY REFERENCES run(id),
-    load        REAL,            -- before the start
-    other       REAL,            -- part of its cores' time in training that other programs took
-    stolen      REAL,            -- and that the host of a virtual machine took
-    throttled   REAL,            -- part of the time that it wanted of them and its CPU quota held back
-    lowest_mhz  REAL,
-    highest_mhz REAL
-);
-
-CREATE TABLE command (           -- one row per run of a command that `paceline time` measured
-    run_id         TEXT PRIMARY KEY REFERENCES run(id),
-    seconds        REAL NOT NULL,    -- from its start to its end
-    user_seconds   REAL NOT NULL,    -- of all its processes
-    system_seconds REAL NOT NULL,
-    times_sampled  INTEGER NOT NULL, -- 1 where the kernel's sum lacks processes, so that both are what samples saw
-    largest_process_bytes INTEGER NOT NULL,
-    left_behind    INTEGER NOT NULL  -- processes that were alive after its end, and were ended
-);
-
-CREATE TABLE reading (           -- what a run of a command said about itself in its output
-    run_id TEXT NOT NULL REFERENCES run(id),
-    name   TEXT NOT NULL,        -- of the metric, such as images/s
-    value  REAL NOT NULL,
-    PRIMARY KEY (run_id, name)
-);
+    name     TEXT NOT NULL,      -- with its unit: images_per_second, memory_bytes
+    position INTEGER NOT NULL,   -- of the process or GPU; 0 for what belongs to the whole run
+    value    REAL NOT NULL,
+    PRIMARY KEY (run_id, name, position)
+) WITHOUT ROWID;
 
 -- The run that stands in the table of a plan for each that it wants. Several plans may want the same: each has the
 -- newest run from before the next of them, but none from before itself that it does not count as done; or, if it was cut
@@ -186,20 +142,6 @@ HAVING phase <> 'train' OR COUNT(*) >= (SELECT COUNT(DISTINCT rank) FROM phase W
 CREATE TABLE step_block AS SELECT * FROM merged_block;
 CREATE INDEX step_block_run ON step_block(run_id);
 
--- Training only; totals over totals, never a mean of rates.
-CREATE VIEW training AS
-SELECT run_id,
-       SUM(images)                          AS images,
-       SUM(seconds)                         AS seconds,
-       SUM(images) / SUM(seconds)           AS images_per_second,
-       SUM(images) / SUM(processor_seconds) AS images_per_processor_second,
-       SUM(waited_seconds) / SUM(seconds)   AS waiting,
-       SUM(involuntary_switches) / SUM(seconds) AS switches_per_second
-FROM step_block WHERE phase = 'train' GROUP BY run_id
-UNION ALL  -- a command is known as a whole, and by what it says
-SELECT command.run_id, NULL, command.seconds, speed.value, NULL, NULL, NULL
-FROM command LEFT JOIN reading AS speed ON speed.run_id = command.run_id AND speed.name = 'images/s';
-
 -- How far training was at the end of each block; only its own clock counts, not that of evaluation.
 CREATE VIEW progress AS
 SELECT run_id, position, loss, correct, epoch, images AS block_images,
@@ -211,8 +153,7 @@ SELECT run_id, steps, 1.0 * SUM(correct) / SUM(images) AS accuracy,
        CASE WHEN COUNT(*) = COUNT(loss) THEN SUM(loss) / SUM(images) END AS loss,
        SUM(images) AS images, MAX(seconds) AS seconds, MAX(epoch) AS epoch,
        LAG(steps, 1, 0) OVER (PARTITION BY run_id ORDER BY steps) AS previous
-FROM evaluation GROUP BY run_id, steps
-UNION ALL SELECT run_id, 0, value, NULL, NULL, NULL, NULL, 0 FROM reading WHERE name = 'accuracy';
+FROM evaluation GROUP BY run_id, steps;
 
 -- What had been reached at each evaluation; loss and accuracy of training are those of the last epoch before it.
 CREATE VIEW epoch AS
@@ -225,6 +166,32 @@ FROM test JOIN progress ON progress.run_id = test.run_id
      AND (progress.epoch IS NULL OR progress.epoch = test.epoch)
 GROUP BY test.run_id, test.steps;
 
+-- The next five have one row per run, whose columns become values. Training only; totals over totals, never a mean of
+-- rates.
+CREATE VIEW training AS
+SELECT run_id,
+       SUM(images)                          AS images,
+       SUM(seconds)                         AS training_seconds,
+       SUM(images) / SUM(seconds)           AS images_per_second,
+       SUM(images) / SUM(processor_seconds) AS images_per_processor_second,
+       SUM(waited_seconds) / SUM(seconds)   AS waiting,
+       SUM(involuntary_switches) / SUM(seconds) AS switches_per_second
+FROM step_block WHERE phase = 'train' GROUP BY run_id;
+
 -- The first step compiles, chooses kernels and allocates.
 CREATE VIEW first_step AS
-SELECT run_id, SUM(seconds) AS seconds FROM step_block WHERE phase = 'compile' GROUP BY run_id;
+SELECT run_id, SUM(seconds) AS first_step_seconds FROM step_block WHERE phase = 'compile' GROUP BY run_id;
+
+-- Training accuracy is known without any evaluation, too.
+CREATE VIEW last_pass AS
+SELECT run_id, 1.0 * SUM(correct) / SUM(images) AS train_accuracy
+FROM step_block WHERE phase = 'train' AND correct IS NOT NULL AND epoch IS NOT NULL
+     AND epoch = (SELECT MAX(epoch) FROM step_block AS every
+                  WHERE every.run_id = step_block.run_id AND phase = 'train' AND correct IS NOT NULL)
+GROUP BY run_id;
+
+CREATE VIEW last_evaluation AS
+SELECT run_id, MAX(steps) AS evaluated_steps, test_accuracy, train_accuracy FROM epoch GROUP BY run_id;
+
+CREATE VIEW evaluations AS
+SELECT run_id, SUM(seconds) AS evaluation_seconds FROM test GROUP BY run_id;

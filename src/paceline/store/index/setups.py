@@ -20,7 +20,7 @@ from paceline_worker.graph import Graph
 from paceline_worker.protocol import JOB_FILE, Job
 
 OWN_VARIABLES = (  # other in every run, or a place on the disk
-    *("PACELINE_RUN", "MASTER_PORT", "PYTHONPATH", "PATH", "HOME", "USER", "TMPDIR"),
+    *("PACELINE_RUN", "MASTER_PORT", "PYTHONPATH", "HOME", "USER", "TMPDIR"),  # not PATH: it chooses programs
 )
 
 

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from paceline.analysis.comparison.compare import judge
+from paceline.analysis.comparison.compare import judge, without_guesses
 from paceline.analysis.comparison.differences import RunPair, differences
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.plan.cell_names import cell_name
 from paceline.store.index.rows import read_run
 from paceline.store.index.setups import setup_of
 from paceline.store.records.events import Block, event_files
-from paceline.store.records.outcome import cause_of
 from paceline.store.records.runs import RUN_FOLDER, RunRecord
+from paceline.store.run_results import RunResult, run_results
 from paceline.store.store import Store, naming
 
-MEASURED = """
-SELECT run.*, training.images_per_second, training.seconds AS training_seconds,
-       first_step.seconds AS first_step_seconds, command.user_seconds, command.system_seconds,
-       (SELECT SUM(peak_bytes - idle_bytes) / 1048576.0 FROM memory WHERE memory.run_id = run.id) AS memory_mib,
-       (SELECT accuracy FROM test WHERE test.run_id = run.id ORDER BY steps DESC LIMIT 1) AS test_accuracy
-FROM run
-LEFT JOIN training ON training.run_id = run.id
-LEFT JOIN first_step ON first_step.run_id = run.id
-LEFT JOIN command ON command.run_id = run.id
-WHERE run.id IN (SELECT value FROM json_each(?))
-"""
 ROUNDING = 1e-4  # of a loss; more of it cannot come about in the first step that differs
 BEYOND_ROUNDING = "more than rounding explains, so that it is not the same training"
 SINGLE_RUNS = "a single run each"
@@ -41,8 +28,9 @@ Losses = dict[int, list[float | None]]  # of each rank, step by step
 
 @dataclass(frozen=True)
 class ReplayQuantity:
-    column: str
+    value: str  # of a run; those of several processes or GPUs are added up
     more_is_better: bool
+    unit: float = 1.0
 
 
 QUANTITIES = {
@@ -51,7 +39,7 @@ QUANTITIES = {
     "user s": ReplayQuantity("user_seconds", more_is_better=False),
     "sys s": ReplayQuantity("system_seconds", more_is_better=False),
     "first step s": ReplayQuantity("first_step_seconds", more_is_better=False),
-    "MiB": ReplayQuantity("memory_mib", more_is_better=False),
+    "MiB": ReplayQuantity("memory_bytes", more_is_better=False, unit=2**20),
     "test accuracy": ReplayQuantity("test_accuracy", more_is_better=True),
 }
 
@@ -108,36 +96,38 @@ def _record(folder: Path) -> RunRecord:
         return read_run(folder)
 
 
-def _measured(store: Store, ids: Sequence[str]) -> list[sqlite3.Row]:
-    return sorted(store.query(MEASURED, json.dumps(list(ids))), key=lambda row: ids.index(row["id"]))
+def _measured(store: Store, ids: Sequence[str]) -> list[RunResult]:
+    return sorted(run_results(store, ids).values(), key=lambda run: ids.index(run.id))
 
 
-def _failures(rows: Sequence[sqlite3.Row]) -> Iterator[str]:
-    for row in rows:
-        if row["status"] == "failed":
-            yield f"{row['id']} failed: {cause_of(row['kind'], row['phase'], row['message'])}"
+def _failures(runs: Sequence[RunResult]) -> list[str]:
+    return [f"{run.id} failed: {run.cause}" for run in runs if run.status == "failed"]
 
 
-def _lines(record: RunRecord, old: Sequence[sqlite3.Row], new: Sequence[sqlite3.Row]) -> Iterator[ReplayLine]:
+def _lines(record: RunRecord, old: Sequence[RunResult], new: Sequence[RunResult]) -> Iterator[ReplayLine]:
     """Of all that either has; of a training images/s say what seconds would."""
     for name, quantity in QUANTITIES.items():
-        before, after = _values(old, quantity.column), _values(new, quantity.column)
+        before, after = _values(old, quantity), _values(new, quantity)
         if not (before or after) or (name == "s" and not record.cell.command):
             continue
         found = judge(record.cell, before, after, quantity.more_is_better, threshold=0.0)
-        single = len(before) == len(after) == 1
+        if len(before) == len(after) == 1:
+            found = msgspec.structs.replace(found, reason=SINGLE_RUNS)
+        if quantity.value == "test_accuracy":
+            found = without_guesses(found)
         yield ReplayLine(
             name=name,
             old=tuple(before),
             new=tuple(after),
             ratio=found.ratio,
             verdict=found.verdict,
-            reason=SINGLE_RUNS if single else found.reason,
+            reason=found.reason,
         )
 
 
-def _values(rows: Sequence[sqlite3.Row], column: str) -> list[float]:
-    return [row[column] for row in rows if row["status"] == "ok" and row[column] is not None]
+def _values(runs: Sequence[RunResult], quantity: ReplayQuantity) -> list[float]:
+    good = [run for run in runs if run.status == "ok"]
+    return [sum(each) / quantity.unit for run in good if (each := run.of_each(quantity.value))]
 
 
 def losses(folder: Path) -> Losses:

@@ -20,6 +20,7 @@ LINES_BYTES = (
 LINE_BYTES = 2**23  # a block of 350,000 steps
 FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a pipe is not waited for
 KINDS = {
+    stat.S_IFREG: "a file",
     stat.S_IFLNK: "a link",
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -87,13 +88,13 @@ def is_own_folder(path: Path) -> bool:
         return False
 
 
-def kind_of(path: Path) -> str | None:
-    """What stands there instead of a plain file; None for a file or nothing."""
+def kind_of(path: Path, wanted: int = stat.S_IFREG) -> str | None:
+    """What stands there instead of a plain file, or of what else is wanted; None for that or nothing."""
     try:
-        mode = os.lstat(path).st_mode
+        kind = stat.S_IFMT(os.lstat(path).st_mode)
     except FileNotFoundError:
         return None
-    return None if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "something else")
+    return None if kind == wanted else KINDS.get(kind, "something else")
 
 
 def _check(status: os.stat_result, path: Path | str, most_bytes: int | None) -> None:

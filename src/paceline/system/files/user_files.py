@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from paceline.system.errors import UserError
+from paceline.system.files.regular_files import NoPlainFileError, open_plain
 from paceline.system.text.safe_text import one_line
 
 MOST_DOTS = 16  # in one line, outside of words: a key of so many parts, which the parser needs much memory for
@@ -27,24 +27,28 @@ WORDS = re.compile(
 )
 
 
-def read_text(path: Path, what: str, most_bytes: int) -> str:
+def open_file(path: Path) -> BinaryIO:
+    """Open for reading; a link is followed, since the user has named it, to a file and to nothing else."""
+    return open_plain(os.path.realpath(path))
+
+
+def read_text(path: Path, what: str, most_bytes: int, encoding: str = "utf-8") -> str:
     """All of it; a folder, a pipe, a device and what is too large are refused unread."""
     content = _content(path, what, most_bytes)
     if len(content) > most_bytes:
         raise UserError(f"{path} is no {what}: it has more than {most_bytes:,} bytes.")
     try:
-        return content.decode("utf-8")
+        return content.decode(encoding)
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not TOML: {error}.") from None
+        raise UserError(f"{path} is no {what}: {error}.") from None
 
 
 def _content(path: Path, what: str, most_bytes: int) -> bytes:
     try:
-        # A pipe without a writer must not be waited for.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123 - pathlib takes no flags
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UserError(f"Cannot read the {what} {path}: it is no file.")
-            return file.read(most_bytes + 1)
+        with open_file(path) as file:
+            return file.read(most_bytes + 1)  # some files of the kernel do not say how large they are
+    except NoPlainFileError as error:
+        raise UserError(f"Cannot read the {what} {path}: it {error.strerror}.") from None
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise UserError(f"Cannot read the {what} {path}: {reason}.") from None

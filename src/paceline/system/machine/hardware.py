@@ -74,11 +74,15 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         name = [called] if (called := name_in(self.identity)) else []
         cards = [f"{self.gpus.count(card)} × {card}" for card in dict.fromkeys(self.gpus)]
         driver = [f"driver {self.gpu_driver}"] if self.gpu_driver else []
-        parts = [*name, self.processor, self.cores_in_words, self._memory_in_words, *cards, *driver, self.system]
+        parts = [*name, self.processor, self.cores_in_words, self.memory_in_words, *cards, *driver, self.system]
         return ", ".join(parts)
 
     @property
-    def _memory_in_words(self) -> str:
+    def usable_memory_bytes(self) -> int:
+        return self.memory_bytes if self.memory_limit_bytes is None else self.memory_limit_bytes
+
+    @property
+    def memory_in_words(self) -> str:
         whole = f"{self.memory_bytes / 2**30:.0f} GiB"
         return (
             whole if self.memory_limit_bytes is None else f"{self.memory_limit_bytes / 2**30:.3g} of {whole} by limit"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from dataclasses import replace as dataclass_replace
@@ -11,7 +12,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 QUOTED = 80  # letters of a bad value that are shown
 LINE = 1500  # letters of a message, which may list names
-LONG_WORD = re.compile(r"\S{301,}")  # longer than paths are
+LONGEST_WORD = 300  # longer than paths are
+LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 SEVERAL_LINES = ("log_end",)  # fields whose lines stay lines
 Value = TypeVar("Value")
 Rest = ParamSpec("Rest")
@@ -43,9 +45,17 @@ def quoted(text: object) -> str:
 
 
 def message(text: str) -> str:
-    """One line that can be read, whatever was quoted in it."""
+    """One line that can be read, whatever was quoted in it; what was typed as one word is one, spaces or not."""
+    for word in {given for typed in sys.argv for given in (typed, typed.partition("=")[2])}:
+        if len(word) > LONGEST_WORD:
+            text = text.replace(word, shortened(word, QUOTED))
     line = LONG_WORD.sub(lambda word: shortened(word[0], QUOTED), printable(" ".join(text.split())))
     return line if len(line) <= LINE else f"{line[: LINE * 2 // 3]} … {line[-LINE // 3 :]}"
+
+
+def note(line: str) -> None:
+    """A line for the user, beside what a command prints."""
+    print(f"paceline: {message(line)}", file=sys.stderr)
 
 
 def printed(value: Value) -> Value:

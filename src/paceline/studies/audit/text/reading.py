@@ -14,6 +14,7 @@ from paceline.studies.audit.text.grids import ProseContext, table_of
 from paceline.studies.audit.text.machines import machine_in, speaks_of_several
 from paceline.studies.audit.text.sentences import claim_in, order_in
 from paceline.system.errors import UserError
+from paceline.system.files.user_files import read_text
 
 BAR_RULE = re.compile(r"[|:\- \t]+")  # between the headings of a table and its rows
 EPOCHS_IN_PROSE = re.compile(r"\bepochs?\W{0,6}(\d{1,9})\b(?!\.\d)|(?<![.\d])(\d{1,9})\s{1,9}epochs?\b", re.IGNORECASE)
@@ -23,14 +24,7 @@ LARGEST = 50_000_000  # bytes
 
 def read(path: Path) -> Document:
     """The tables of a Markdown or CSV file."""
-    try:
-        if path.stat().st_size > LARGEST:
-            raise UserError(f"{path} has more than {LARGEST // 10**6} MB; give a smaller file, or a part of it.")
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not text; give a Markdown or CSV file, a store, or `published`.") from None
-    except OSError as error:
-        raise UserError(f"Cannot read {path}: {error.strerror}.") from None
+    text = read_text(path, "Markdown or CSV file", LARGEST, "utf-8-sig")
     document = read_csv(path.name, text) if path.suffix.lower() == ".csv" else read_markdown(path.name, text)
     if not any(table.rows for table in document.tables) and not document.commands:
         raise UserError(f"{path} has no table; give one in Markdown (| a | b |), or a .csv file with headings.")
