@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +14,7 @@ import pytest
 from paceline.catalog import datasets
 from paceline.system import machine_lock
 from tests.factories.command_line import CommandLine
-from tests.factories.own_home import own_home
+from tests.factories.own_home import own_dataset, own_home
 
 hypothesis.settings.register_profile("shared machine", deadline=None)  # a slow moment is no failure
 hypothesis.settings.load_profile("shared machine")
@@ -30,6 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
         opened = contextlib.ExitStack()
         opened.enter_context(own_home())
         config.add_cleanup(opened.close)
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs the data set is slow, since a machine without it has to download it first."""
+    for item in items:
+        if "cifar10" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -47,8 +53,5 @@ def paceline(tmp_path: Path) -> CommandLine:
 
 @pytest.fixture(scope="session")
 def cifar10() -> datasets.PreparedDataset:
-    """The real data set, in the folder of this machine, fetched by the command that a user would type."""
-    subprocess.run([sys.executable, "-m", "paceline", "data", "get", "cifar10"], check=True, stdout=subprocess.DEVNULL)
-    found = datasets.find("cifar10")
-    assert found is not None
-    return found
+    """The real data set, in the home of the tests."""
+    return own_dataset("cifar10")

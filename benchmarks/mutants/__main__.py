@@ -23,7 +23,7 @@ from benchmarks.mutants.mutation import Change, Mutant
 from benchmarks.mutants.native import BY_CHANNEL
 from benchmarks.mutants.networks import Setting, settings
 from benchmarks.mutants.stage import Asked, Seen, asked_of, contestant, show, told
-from paceline.store.records.verdict import Divergence
+from paceline.store.records.certificate import Divergence
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.tolerances import finding, findings_of
 

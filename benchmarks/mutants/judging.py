@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.mutants.mutation import Mutant
 from benchmarks.mutants.surgery import readers
-from paceline.store.records.verdict import Divergence
+from paceline.store.records.certificate import Divergence
 from paceline_worker import probe
 from paceline_worker.frameworks.reference.backend import FrameworkBackend
 from paceline_worker.graph import Graph

@@ -21,7 +21,7 @@ from benchmarks.mutants.wrong import KINDS
 from paceline.catalog.frameworks import find
 from paceline.environments.virtual_environments import hindrance
 from paceline.plan.devices import parse_devices
-from paceline.store.records.verdict import Divergence
+from paceline.store.records.certificate import Divergence
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.tolerances import QUANTITIES
 from paceline.studies.equivalence.verification_cases import VerificationCase

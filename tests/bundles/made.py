@@ -25,10 +25,10 @@ from paceline.plan.planning import Run, make_job
 from paceline.report.tables.render import text
 from paceline.run.worker import LOG_FILE
 from paceline.store import certificates
+from paceline.store.records.certificate import Certificate
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import RunRecord
-from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.machine.hardware import Machine
@@ -65,14 +65,14 @@ def of_machine(run_id: str, key: str, on: Machine, of: Cell = CELL, repeat: int 
 
 
 def filled(folder: Path) -> Store:
-    """A plan with a cell of two runs, one that failed and one that was skipped; and a proof."""
+    """A plan with a cell of two runs, one that failed and one that was skipped; and a certificate."""
     store = Store(folder)
     skips = {cell(precision="bfloat16"): "fake has no bfloat16, only float32"}
     save_plan(store, {CELL: ["one", "two"], FAILING: ["three"]}, skips=skips)
     save(store, of_machine(FIRST, "one", elsewhere()))
     save(store, of_machine(SECOND, "two", elsewhere(), repeat=1))
     save(store, of_machine(BROKEN, "three", elsewhere(), FAILING), FAILED)
-    certificates.save(store.folder, verdict())
+    certificates.save(store.folder, certificate())
     return store
 
 
@@ -85,9 +85,9 @@ def made_stores(folder: Path) -> Path:
     return folder
 
 
-def verdict(*, on: Machine | None = None, equal: bool = True, **changes: Any) -> Verdict:
+def certificate(*, on: Machine | None = None, equal: bool = True, **changes: Any) -> Certificate:
     """About the runs of `made_runs.record`, or with some fields changed."""
-    made = Verdict(
+    made = Certificate(
         workload="cifar10-conv",
         framework="fake",
         devices="1xcpu",

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.bundles import importing
+from paceline.bundles import importing, messages
 from paceline.bundles.exporting import export_bundle
 from paceline.bundles.importing import import_bundle
 from paceline.bundles.selection import BundleRequest
@@ -25,7 +25,7 @@ from paceline.store.import_notes import came_from_elsewhere
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.machine.hardware import this_machine
-from tests.bundles.made import ALL, BROKEN, FIRST, SECOND, elsewhere, of_machine, save, tree, verdict
+from tests.bundles.made import ALL, BROKEN, FIRST, SECOND, certificate, elsewhere, of_machine, save, tree
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
 from tests.factories.runs import CELL, save_plan
@@ -45,6 +45,12 @@ def test_everything_is_the_same_in_an_empty_store(source: Store, bundle: Path, t
     assert {name: value for name, value in there.items() if "verified" not in name and "imported" not in name} == kept
     assert certificates.load(empty.folder) == certificates.load(source.folder)
     assert not list(empty.folder.glob("importing-*"))
+
+
+def test_both_ends_count_runs_plans_and_certificates(source: Store, target: Store, tmp_path: Path) -> None:
+    path = tmp_path / "there.zip"
+    assert f"{path}: 3 runs, 1 plan, 1 certificate, " in messages.written(export_bundle(source, ALL, path), path)
+    assert f"{path}: 3 runs, 1 plan, 1 certificate new; " in messages.taken(import_bundle(path, target), path)
 
 
 @pytest.mark.slow
@@ -175,10 +181,10 @@ def test_results_of_another_machine_are_not_taken_for_done_here(tmp_path: Path) 
     assert table_rows(target, {})[0].repeats == 2
 
 
-def test_proof_from_elsewhere_does_not_replace_the_one_of_this_machine(bundle: Path, target: Store) -> None:
-    certificates.save(target.folder, verdict(on=machine(), equal=False))
+def test_certificate_from_elsewhere_does_not_replace_the_one_of_this_machine(bundle: Path, target: Store) -> None:
+    certificates.save(target.folder, certificate(on=machine(), equal=False))
     import_bundle(bundle, target)
-    assert {(proof.machine, proof.equal) for proof in certificates.load(target.folder)} == {
+    assert {(one.machine, one.equal) for one in certificates.load(target.folder)} == {
         (machine().id, False),
         (elsewhere().id, True),
     }

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,34 @@ def test_plugin_may_still_import_names_of_the_first_version(tmp_path: Path) -> N
     listed = paceline(tmp_path, "list", "workloads")
     assert (listed.returncode, listed.stderr) == (0, "")
     assert "\ngood: cifar10-conv, batch 8" in listed.stdout
+
+
+def test_tests_of_a_plugin_may_import_older_names_and_are_told_the_new_ones() -> None:
+    """Before anything of Paceline has looked for plug-ins, and the same modules, not copies of them."""
+    program = """
+from paceline.workloads.definition import Workload
+from paceline.networks import blocks
+import paceline.networks
+from paceline.catalog.networks import blocks as new_blocks
+from paceline.catalog.workloads.definition import Workload as NewWorkload
+assert (Workload, blocks, paceline.networks.blocks) == (NewWorkload, new_blocks, new_blocks)
+assert new_blocks.__spec__.name == "paceline.catalog.networks.blocks"
+"""
+    ended = subprocess.run(
+        [sys.executable, "-W", "always::DeprecationWarning", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    warnings = [line for line in ended.stderr.splitlines() if "DeprecationWarning" in line]
+    assert warnings == [
+        f"<string>:{line}: DeprecationWarning: paceline.{name} is paceline.catalog.{name}; its old name goes with 0.3"
+        for line, name in ((2, "workloads"), (3, "networks"))
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:paceline.workloads is:DeprecationWarning")
+def test_module_that_never_was_is_missing_under_an_older_name() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'paceline\.catalog\.workloads\.nowhere'"):
+        import_module("paceline.workloads.nowhere")
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ EXCEPTIONS = {  # what is not run, and why
     "make test": "is what runs this test",
     ". .venv/bin/activate": "changes the shell and nothing else",
     "paceline run imagenet-resnet50 --gpus 0,1 --batch-per-device 64": "needs two GPUs",
-    ".venv/bin/pytest tests/test_frameworks_agree.py -k myframework": "tests a framework that does not exist",
+    ".venv/bin/pytest tests/frameworks/test_frameworks_agree.py -k myframework": "tests one that does not exist",
     "pip install ./examples/paceline-chainer": "would change this environment; test_plugins.py loads it from a folder",
     "paceline verify cifar10-tiny cifar10-conv --framework chainer": "needs the plug-in; test_plugins.py runs it",
     "paceline run cifar10-tiny --framework chainer,torch": "needs the plug-in; test_plugins.py runs it",

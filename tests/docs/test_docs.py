@@ -16,7 +16,7 @@ from paceline.catalog.workloads import WORKLOADS
 from paceline.cli import app, reference
 from paceline.plan.planning import make_plan
 from paceline.plan.requested_suites import read_suite
-from paceline.report.page.badges import MARKS
+from paceline.report.page.badges import BADGES
 from paceline.report.studies import comparison, explanation
 from paceline.report.tables import published_comparison
 from paceline.report.tables.columns import RESOURCE_COLUMNS, accuracy_columns, speed_columns
@@ -49,6 +49,9 @@ HEADINGS = {
     "transposed": list(per_framework.MEASURED),
 }
 
+SOURCE_PATH = re.compile(r"(?<![\w/.:-])(?:\w+/)+\w+\.(?:py|sql)\b")
+OF_OTHERS = {"neon/examples/cifar10_conv.py", "examples/cifar10_conv.py"}
+
 
 def words_of(line: str) -> list[str]:
     return shlex.split(line)[1:]
@@ -62,6 +65,15 @@ def test_command_is_understood_and_planned_as_it_is_written(line: str) -> None:
     if "choices" in bound.arguments and not MADE_UP & set(re.split(r"[\s,]", line)):
         suite = read_suite(bound.arguments["what"], bound.arguments["choices"].settings())
         assert make_plan(suite, machine(cores=16, gpus=("Card",) * 16)).cells
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_source_file_that_a_page_names_is_there(page: Path) -> None:
+    """From the top of the project, or from wherever in it the reader already is."""
+    named = set(SOURCE_PATH.findall(page.read_text(encoding="utf-8"))) - OF_OTHERS
+    folders = [ROOT / name for name in ("src", "tests", "benchmarks", "examples")]
+    files = [f"/{path.relative_to(ROOT)}" for folder in folders for path in folder.rglob("*.*")]
+    assert [name for name in named if not any(path.endswith(f"/{name}") for path in files)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -159,4 +171,4 @@ def test_suites_are_read() -> None:
 
 
 def test_every_mark_of_a_page_is_explained() -> None:
-    assert {f"{mark.sign} {mark.word}" for mark in MARKS.values()} - defined("read-a-report.md") == set()
+    assert {f"{badge.sign} {badge.word}" for badge in BADGES.values()} - defined("read-a-report.md") == set()

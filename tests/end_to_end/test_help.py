@@ -9,6 +9,7 @@ import sys
 import pytest
 
 HEAVY = {
+    *("msgspec", "difflib"),  # needed where something goes wrong or is written, not for help
     *("numpy", "PIL", "psutil", "pynvml", "jinja2", "starlette", "uvicorn", "anyio", "vl_convert", "sqlite3"),
     *("platformdirs", "paceline_worker", "rich.progress", "rich.live", "paceline.cli.actions", "paceline.store.store"),
 }  # of rich, cyclopts itself loads what it writes help with
@@ -28,3 +29,5 @@ def test_help_loads_nothing_heavy(words: list[str]) -> None:
     assert ended.stdout
     assert "paceline.cli.reading" in loaded
     assert loaded & HEAVY == set()
+    ours = {name for name in loaded if name.startswith("paceline.")}
+    assert {name.split(".")[1] for name in ours} == {"cli", "system"}  # what a command does is loaded when it does it

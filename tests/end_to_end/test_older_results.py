@@ -1,4 +1,4 @@
-"""Results, bundles and verdicts of an older version open, with the rows and marks that it printed itself."""
+"""Results, bundles and certificates of an older version open, with the rows and marks that it printed itself."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_older_run_replays(older: CommandLine) -> None:
 
 
 def withdrawn(row: dict[str, Any]) -> dict[str, Any]:
-    """Only this differs on purpose: verdicts on equal shares no longer vouch for unequal ones."""
+    """Only this differs on purpose: certificates on equal shares no longer vouch for unequal ones."""
     return {**row, "verified": row["verified"] and len(set(row["shares"])) == 1} if "verified" in row else row
 
 

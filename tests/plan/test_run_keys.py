@@ -16,7 +16,7 @@ from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand, OutputMetric
 from paceline.plan.run_keys import run_key
 from paceline.run.external.session import _name as command_key
-from paceline.system.keys import short_key, without_defaults
+from paceline.system.hashing import short_key, without_defaults
 from paceline_worker.graph import (
     OPS,
     Add,
@@ -35,6 +35,7 @@ from paceline_worker.graph import (
     Relu,
     Tanh,
 )
+from paceline_worker.input.pipeline import Pipeline
 from paceline_worker.protocol import Recipe
 from tests.factories.machines import machine
 
@@ -259,6 +260,7 @@ DEFAULTS: dict[type, dict[str, Any]] = {
         "drops": (),
         "warmup_epochs": 0.0,
     },
+    Pipeline: {},
     Init: {"scale": 1.0},
     ExternalCommand: {"metrics": ()},
     OutputMetric: {"percent": ""},
@@ -284,7 +286,7 @@ def test_defaults_that_keys_leave_out_never_change(kind: Any) -> None:
 
 
 def test_defaults_of_all_that_is_in_a_key_are_held() -> None:
-    assert set(DEFAULTS) == {Cell, Framework, Recipe, Init, ExternalCommand, OutputMetric, *OPS.values()}
+    assert set(DEFAULTS) == {Cell, Framework, Recipe, Pipeline, Init, ExternalCommand, OutputMetric, *OPS.values()}
     assert {kind: set(defaults(kind)) for kind in DEFAULTS} == {kind: set(held) for kind, held in DEFAULTS.items()}
 
 

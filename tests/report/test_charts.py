@@ -13,8 +13,8 @@ from paceline.analysis.rows.row import DeviceScaling, Row
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.charts import KINDS, figures, pictures
 from paceline.report.charts.kinds import Picture
-from paceline.report.charts.parts import MOST_CELLS, MOST_LINES
 from paceline.report.charts.style import COLOURS, DASHES, LOOKS, PHASE_INK, SHAPES, config
+from paceline.report.charts.vega_lite import MOST_CELLS, MOST_LINES
 from paceline.store.series import Moment, Series
 from paceline_worker.protocol import PHASES
 from tests.factories.rows import changed, made_row

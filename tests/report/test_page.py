@@ -16,7 +16,7 @@ from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.page import report_page
-from paceline.report.page.badges import marks_of
+from paceline.report.page.badges import badges_of
 from paceline.report.page.report_page import write_report
 from paceline.report.page.run_details import of_runs
 from paceline.report.page.tables import PlacePart, arranged, further_tables
@@ -94,7 +94,7 @@ def parsed(page: str) -> Parsed:
 
 
 @pytest.fixture(scope="module")
-def island(parsed: Parsed) -> dict[str, Any]:
+def page_data(parsed: Parsed) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(parsed.texts["script"][-1])
     return found
 
@@ -111,8 +111,8 @@ def test_names_and_logs_are_words_and_nothing_else(page: str, parsed: Parsed) ->
     assert "\u2028" not in page
 
 
-def test_log_of_a_failed_run_is_on_the_page_as_it_was(island: dict[str, Any]) -> None:
-    (failed,) = [run for run in island["runs"] if run.get("status") == "failed"]
+def test_log_of_a_failed_run_is_on_the_page_as_it_was(page_data: dict[str, Any]) -> None:
+    (failed,) = [run for run in page_data["runs"] if run.get("status") == "failed"]
     assert failed["log"] == LOG.replace("\x1b", "�").replace("\x07", "�").replace("\u2028", "\n")
     assert failed["cause"].startswith("error in train: RuntimeError")
 
@@ -128,13 +128,15 @@ def test_every_number_is_that_of_show(parsed: Parsed, rows: list[Row]) -> None:
         assert sorted(on_page) == sorted(cells)
 
 
-def test_every_cell_is_there_and_leads_to_its_runs(parsed: Parsed, rows: list[Row], island: dict[str, Any]) -> None:
+def test_every_cell_is_there_and_leads_to_its_runs(parsed: Parsed, rows: list[Row], page_data: dict[str, Any]) -> None:
     wanted = {f"cell-{number}" for number in range(1, len(rows) + 1)}
     links = {attributes.get("href") for tag, attributes in parsed.tags if tag == "a"}
     assert len(rows) == len(SPEEDS) + 3
     assert wanted <= set(parsed.ids())
     assert {f"#{name}" for name in wanted} <= links
-    held = {run["id"] for cell in island["cells"] for run in (island["runs"][place] for place in cell.get("runs", ()))}
+    held = {
+        run["id"] for cell in page_data["cells"] for run in (page_data["runs"][place] for place in cell.get("runs", ()))
+    }
     assert held == {run for row in rows for run in row.runs}
 
 
@@ -272,7 +274,7 @@ def test_charts_are_those_of_the_newest_tables_whatever_their_workload(
 
 
 def test_single_run_is_marked_so() -> None:
-    words = [mark.word for mark in marks_of(made_row(repeats=1))]
+    words = [badge.word for badge in badges_of(made_row(repeats=1))]
     assert words == ["ok", "one run"]
 
 

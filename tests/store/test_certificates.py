@@ -1,4 +1,4 @@
-"""A row is verified by verdicts about what it measured, and by no others."""
+"""A row is verified by certificates about what it measured, and by no others."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from paceline.bundles.importing import import_bundle
 from paceline.bundles.selection import certificate_name
 from paceline.plan.cell import Cell
 from paceline.store import certificates
-from paceline.store.records.verdict import Verdict
+from paceline.store.records.certificate import Certificate
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.files.atomic_files import write_json
-from tests.bundles.made import ALL, filled, verdict
+from tests.bundles.made import ALL, certificate, filled
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
 from tests.factories.runs import CELL, cell, on_devices, record, save_plan, save_run, trained
@@ -32,9 +32,9 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "results")
 
 
-def here(**changes: Any) -> Verdict:
+def here(**changes: Any) -> Certificate:
     """Equal on one device of this machine, or with some fields changed."""
-    return verdict(on=machine(), **changes)
+    return certificate(on=machine(), **changes)
 
 
 def verified(store: Store, *measured: Cell) -> list[bool]:
@@ -45,8 +45,8 @@ def verified(store: Store, *measured: Cell) -> list[bool]:
     return [row.verified for row in table_rows(store, {})]
 
 
-def keep(store: Store, *verdicts: Verdict) -> None:
-    for each in verdicts:
+def keep(store: Store, *given: Certificate) -> None:
+    for each in given:
         certificates.save(store.folder, each)
 
 
@@ -55,7 +55,7 @@ UNEQUAL = on_devices(2, shares="2:1", batch_size=96)
 WRAPPED = cell(wrapped=True)
 
 
-def test_each_number_of_devices_needs_its_own_verdict(store: Store) -> None:
+def test_each_number_of_devices_needs_its_own_certificate(store: Store) -> None:
     keep(store, here())
     assert verified(store, CELL, TWO, on_devices(4)) == [True, False, False]
     keep(store, here(**ON_TWO))
@@ -69,13 +69,15 @@ def test_several_devices_prove_nothing_about_one(store: Store) -> None:
     assert verified(store, CELL, TWO) == [False, True]
 
 
-def test_verdict_on_processors_says_nothing_about_gpus(store: Store) -> None:
+def test_certificate_on_processors_says_nothing_about_gpus(store: Store) -> None:
     keep(store, here(), here(**ON_TWO))
     card, cards = cell(devices="cuda:0"), cell(devices="cuda:0+cuda:1")
     assert verified(store, card, cards, CELL) == [False, False, True]
 
 
-def test_verdict_on_gpus_says_nothing_about_processors_but_holds_for_other_cards_of_the_machine(store: Store) -> None:
+def test_certificate_on_gpus_says_nothing_about_processors_but_holds_for_other_cards_of_the_machine(
+    store: Store,
+) -> None:
     keep(store, here(devices="cuda:0"), here(devices="2xcuda"))
     assert verified(store, CELL, TWO, cell(devices="cuda:1"), cell(devices="cuda:0+cuda:2")) == [
         False,
@@ -85,7 +87,7 @@ def test_verdict_on_gpus_says_nothing_about_processors_but_holds_for_other_cards
     ]
 
 
-def test_all_verdicts_about_the_same_must_be_equal(store: Store) -> None:
+def test_all_certificates_about_the_same_must_be_equal(store: Store) -> None:
     keep(store, here(devices="cuda:0"), here(devices="cuda:1", equal=False))
     assert verified(store, cell(devices="cuda:0")) == [False]
 
@@ -103,7 +105,7 @@ def test_one_device_agrees_with_nobody_so_its_update_does_not_matter(store: Stor
     assert verified(store, cell(update="parameter_server"), cell(update="independent")) == [True, True]
 
 
-def test_copy_of_the_weights_elsewhere_needs_a_verdict_of_its_own(store: Store) -> None:
+def test_copy_of_the_weights_elsewhere_needs_a_certificate_of_its_own(store: Store) -> None:
     keep(store, here(**ON_TWO, update="parameter_server"))
     on_device = on_devices(2, update="parameter_server", parameter_device="device")
     assert verified(store, SERVER, on_device) == [True, False]
@@ -115,7 +117,7 @@ def test_damaged_certificate_is_named(store: Store) -> None:
         certificates.load(store.folder)
 
 
-def test_wrapped_device_needs_a_verdict_that_was_wrapped(store: Store) -> None:
+def test_wrapped_device_needs_a_certificate_that_was_wrapped(store: Store) -> None:
     server = cell(wrapped=True, update="parameter_server", parameter_device="cpu")
     keep(store, here(), here(**ON_TWO))
     assert verified(store, CELL, WRAPPED, server) == [True, False, False]
@@ -165,7 +167,7 @@ def test_what_counts_apart_is_kept_apart(store: Store) -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_verdict_about_something_else_proves_nothing(store: Store, change: dict[str, Any]) -> None:
+def test_certificate_about_something_else_proves_nothing(store: Store, change: dict[str, Any]) -> None:
     keep(store, here(**change))
     assert verified(store, CELL) == [False]
 
@@ -184,7 +186,7 @@ def test_all_runs_of_a_row_must_be_proven(store: Store) -> None:
     assert [row.verified for row in table_rows(store, {})] == [False]
 
 
-def test_verdict_from_before_updates_could_be_chosen_is_still_read(store: Store) -> None:
+def test_certificate_from_before_updates_could_be_chosen_is_still_read(store: Store) -> None:
     kept = msgspec.to_builtins(here())
     for name in ("update", "precision", "shares", "wrapped"):
         del kept[name]
@@ -196,16 +198,16 @@ def test_verdict_from_before_updates_could_be_chosen_is_still_read(store: Store)
     assert certificates.load(store.folder) == [here(equal=False)]  # in the same place
 
 
-def test_names_of_usual_verdicts_in_bundles_stay_as_they_were() -> None:
+def test_names_of_usual_certificates_in_bundles_stay_as_they_were() -> None:
     assert certificate_name(here(machine="m")) == "cifar10-conv_fake_1xcpu_e6efad23daf4"
     assert certificate_name(here(machine="m", update="parameter_server")).startswith(
         "cifar10-conv_fake_1xcpu_parameter_server_"
     )
 
 
-def test_verdicts_of_both_updates_travel(tmp_path: Path) -> None:
+def test_certificates_of_both_updates_travel(tmp_path: Path) -> None:
     source, target = filled(tmp_path / "source"), Store(tmp_path / "target")
-    keep(source, verdict(update="parameter_server", equal=False))
+    keep(source, certificate(update="parameter_server", equal=False))
     export_bundle(source, ALL, tmp_path / "bundle.zip")
     assert import_bundle(tmp_path / "bundle.zip", target).certificates == 2
     assert {(each.update, each.equal) for each in certificates.load(target.folder)} == {

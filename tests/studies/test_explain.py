@@ -140,7 +140,7 @@ def test_speed_up_of_unlike_cards_names_them() -> None:
     ablations = tuple(
         AblationTimes(name=name, seconds_per_step=(1.0,), runs=()) for name in ("whole", "one cuda:0", "one cuda:1")
     )
-    shown = explanation.markdown(msgspec.structs.replace(EXPLAINED, twins=ablations, slow=(), shares=(64, 64)))
+    shown = explanation.markdown(msgspec.structs.replace(EXPLAINED, ablations=ablations, slow=(), shares=(64, 64)))
     assert "* speed-up over the mean of one cuda:0 and one cuda:1 without input: " in shown
     assert "| how the fastest device differs from the mean of all |" in shown
 
@@ -285,14 +285,15 @@ def test_round_that_was_cut_off_is_measured_anew_and_the_others_stay(paceline: C
     runs = paceline.outcomes()
     assert len(runs) == 3 * 5  # whole, without exchange, each device and one device
 
+    assert found["twins"] == found["ablations"]
     assert explained(paceline, *flags) == found
     assert paceline.outcomes() == runs
 
-    shutil.rmtree(paceline.store / "runs" / found["twins"][0]["runs"][2])
+    shutil.rmtree(paceline.store / "runs" / found["ablations"][0]["runs"][2])
     (paceline.store / "index.sqlite").unlink()
     again = explained(paceline, *flags)
     assert len(paceline.outcomes()) == len(runs) - 1 + 5
-    assert again["twins"][0]["runs"][:2] == found["twins"][0]["runs"][:2]
+    assert again["ablations"][0]["runs"][:2] == found["ablations"][0]["runs"][:2]
 
 
 @pytest.mark.slow
@@ -310,6 +311,6 @@ def test_failed_ablation_is_named_with_its_cause(paceline: CommandLine) -> None:
 def test_slowed_device_of_a_real_framework_is_imbalance(paceline: CommandLine) -> None:
     flags = ("--framework", "torch", "--devices", "2xcpu", "--slow", "1:5.0", "--batch-size", "512")
     found = explained(paceline, *flags, "--steps", "8", "--warmup", "2", "--rounds", "2")
-    first, second = (min(twin["seconds_per_step"]) for twin in found["twins"] if twin["name"].startswith("device "))
+    first, second = (min(one["seconds_per_step"]) for one in found["ablations"] if one["name"].startswith("device "))
     assert second > 2 * first  # 5 by theory, 2.5 if another program has half of the first one's core
     assert milliseconds(found)["imbalance"] > 0

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paceline.report.studies.verdicts import sentence
+from paceline.report.studies.certificates import sentence
 from paceline.store import certificates
-from paceline.store.records.verdict import Divergence, Verdict
+from paceline.store.records.certificate import Certificate, Divergence
 from paceline.studies.equivalence.probing import Arrays
 from paceline.studies.equivalence.tolerances import END_TO_END, QUANTITIES, compare, derived, differences_of
 from paceline_worker import graph as g
@@ -245,13 +245,13 @@ def test_missing_or_unfinite_arrays_are_no_match(truth: Arrays) -> None:
 def test_difference_that_is_no_number_is_kept_and_said(truth: Arrays, tmp_path: Path) -> None:
     """JSON has none, and a certificate that cannot be read again would hide a whole store."""
     found = tuple(compare(every_layer(), {**truth, "output/max": truth["output/max"] * float("nan")}, truth))
-    kept = verdict(findings=found, equal=False)
+    kept = certificate(findings=found, equal=False)
     certificates.save(tmp_path, kept)
     assert certificates.load(tmp_path) == [kept]
     assert sentence(kept) == "DIFFERS: outputs diverge first at max, by no number (allowed 1e-05)"
 
 
-def verdict(**changes: Any) -> Verdict:
+def certificate(**changes: Any) -> Certificate:
     settings: dict[str, Any] = {
         "workload": "cifar10-conv",
         "framework": "torch",
@@ -264,16 +264,16 @@ def verdict(**changes: Any) -> Verdict:
         "findings": (),
         "failure": None,
     }
-    return Verdict(**{**settings, **changes})
+    return Certificate(**{**settings, **changes})
 
 
 def test_sentences() -> None:
     fine = Divergence("output", 1e-4, 2.04e-6, "dense2", None, None)
     wrong = Divergence("gradient", 1e-3, 0.5, "conv1.kernel", "conv2.kernel", 0.123)
-    assert sentence(verdict(findings=(fine,))) == "equal: output 2e-06 (dense2)"
-    assert sentence(verdict(findings=(fine, wrong), equal=False)) == (
+    assert sentence(certificate(findings=(fine,))) == "equal: output 2e-06 (dense2)"
+    assert sentence(certificate(findings=(fine, wrong), equal=False)) == (
         "DIFFERS: gradients diverge first at conv2.kernel, by 1.2e-01 (allowed 1e-03)"
     )
-    assert sentence(verdict(failure="crash in build: killed by SIGSEGV", equal=False)) == (
+    assert sentence(certificate(failure="crash in build: killed by SIGSEGV", equal=False)) == (
         "could not be seen: crash in build: killed by SIGSEGV"
     )

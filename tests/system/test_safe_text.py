@@ -20,7 +20,7 @@ from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts.kinds import KINDS
 from paceline.report.page.report_page import write_report
 from paceline.report.server import run_download
-from paceline.report.studies import audits, comparison, replays, verdicts
+from paceline.report.studies import audits, certificates, comparison, replays
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render import FORMATS
 from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
@@ -34,7 +34,7 @@ from paceline.studies.audit import audit
 from paceline.studies.replay.results import compare_runs
 from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import escaped, message, printable, printed, quoted
-from tests.bundles.made import TRAINED, of_machine, verdict
+from tests.bundles.made import TRAINED, certificate, of_machine
 from tests.factories.command_line import here
 from tests.factories.events import entered, failed
 from tests.factories.machines import machine
@@ -121,10 +121,10 @@ def test_replay_of_strange_names_steers_nothing(hostile: Store, form: str) -> No
     assert steered(shown) == ""
 
 
-@pytest.mark.parametrize("form", verdicts.FORMATS)
-def test_verdict_of_strange_names_steers_nothing(form: str) -> None:
-    strange = verdict(workload=STEERING, version=STEERING, equal=False, failure=STEERING)
-    assert steered(verdicts.FORMATS[form]([strange])) == ""
+@pytest.mark.parametrize("form", certificates.FORMATS)
+def test_certificate_of_strange_names_steers_nothing(form: str) -> None:
+    strange = certificate(workload=STEERING, version=STEERING, equal=False, failure=STEERING)
+    assert steered(certificates.FORMATS[form]([strange])) == ""
 
 
 @pytest.mark.parametrize("form", audits.FORMATS)

@@ -25,7 +25,7 @@ from paceline.bundles.manifest import (
     most_bytes,
 )
 from paceline.bundles.record_checks import check_agreement, check_plan, check_run, refusing_unfit
-from paceline.bundles.selection import BundleContents, BundleRequest, proofs, select
+from paceline.bundles.selection import BundleContents, BundleRequest, certificates_of, select
 from paceline.store import certificates
 from paceline.store.records.runs import PLAN_FOLDER, RUN_FILE, RUN_FOLDER, PlanRecord, RunRecord
 from paceline.store.shown_variables import harmless, may_be_secret
@@ -56,7 +56,7 @@ def export_bundle(store: Store, wanted: BundleRequest, path: Path) -> ExportSumm
     check_place(path, "bundle.zip")
     selection = select(store, wanted)
     runs, plans = _checked(selection)
-    proven = proofs(store, runs)
+    proven = certificates_of(store, runs)
     with replacing(path) as scratch:
         manifest = _write(scratch, _files(selection, proven))
         written = scratch.stat().st_size

@@ -30,8 +30,8 @@ from paceline.bundles.selection import certificate_name, subject
 from paceline.store import certificates
 from paceline.store.import_notes import ImportRecord
 from paceline.store.index.rows import insert_plan, insert_run
+from paceline.store.records.certificate import Certificate
 from paceline.store.records.runs import IMPORT_FOLDER, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord, cell_id
-from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store, new_id
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import is_own_folder, is_plain, open_plain
@@ -53,7 +53,7 @@ class Bundle:
     digest: str
     runs: Sequence[RunRecord]
     plans: Sequence[PlanRecord]
-    verdicts: Sequence[Verdict]
+    certificates: Sequence[Certificate]
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def import_bundle(path: Path, store: Store) -> ImportSummary:
             bundle = _checked(path, scratch)
             runs = [run for run in bundle.runs if not _has_run(store, scratch, run.id)]
             plans = [plan for plan in bundle.plans if not _has_plan(store, scratch, plan.id)]
-            verdicts = list(_new_verdicts(store, bundle.verdicts))
+            proven = list(_new_certificates(store, bundle.certificates))
             _check_keys(store, runs)
-            _put_in_place(_moves(store, scratch, _keep(bundle, runs, scratch), (runs, plans, verdicts)))
+            _put_in_place(_moves(store, scratch, _keep(bundle, runs, scratch), (runs, plans, proven)))
             _index(store, bundle)
     except BundleError as reason:
         raise UserError(f"{path} is refused: {one_line(str(reason))}; nothing of it was taken.") from None
@@ -91,7 +91,7 @@ def import_bundle(path: Path, store: Store) -> ImportSummary:
         digest=bundle.digest,
         runs=len(runs),
         plans=len(plans),
-        certificates=len(verdicts),
+        certificates=len(proven),
         runs_before=len(bundle.runs) - len(runs),
         machines=tuple({run.machine.id: run.machine for run in bundle.runs}.values()),
         suites=tuple(dict.fromkeys(plan.suite for plan in bundle.plans if plan.suite)),
@@ -141,14 +141,14 @@ def _checked_records(scratch: Path, name: str) -> Bundle:
     runs = [check_run(folder) for folder in sorted((scratch / RUN_FOLDER).glob("*"))]
     plans = [check_plan(file.read_bytes(), file.stem) for file in sorted((scratch / PLAN_FOLDER).glob("*"))]
     check_agreement(plans, runs)
-    verdicts = []
+    proven = []
     for file in sorted((scratch / certificates.FOLDER).glob("*")):
-        verdict = check_certificate(file.read_bytes(), f"{certificates.FOLDER}/{file.name}", runs)
-        if file.stem != certificate_name(verdict):
+        certificate = check_certificate(file.read_bytes(), f"{certificates.FOLDER}/{file.name}", runs)
+        if file.stem != certificate_name(certificate):
             raise BundleError(f"{certificates.FOLDER}/{file.name} is about something else than its name says")
-        verdicts.append(verdict)
+        proven.append(certificate)
     rehearse(scratch)
-    return Bundle(name, runs, plans, verdicts)
+    return Bundle(name, runs, plans, proven)
 
 
 def _has_run(store: Store, scratch: Path, run_id: str) -> bool:
@@ -174,16 +174,16 @@ def _check_same(here: Path, given: Path, what: str) -> None:
         raise BundleError(f"{what} is here already, with another {given.name}")
 
 
-def _new_verdicts(store: Store, verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
+def _new_certificates(store: Store, given: Sequence[Certificate]) -> Iterator[Certificate]:
     """Of two tries that came to the same, the one that is here stays."""
-    known = {subject(verdict): verdict for verdict in certificates.load(store.folder)}
-    for verdict in verdicts:
-        here = known.get(subject(verdict))
+    known = {subject(one): one for one in certificates.load(store.folder)}
+    for certificate in given:
+        here = known.get(subject(certificate))
         if here is None:
-            yield verdict
-        elif here.equal != verdict.equal:
-            what = f"{verdict.framework} on {verdict.workload}, {verdict.setting}"
-            raise BundleError(f"its verdict about {what} contradicts the one that is here")
+            yield certificate
+        elif here.equal != certificate.equal:
+            what = f"{certificate.framework} on {certificate.workload}, {certificate.setting}"
+            raise BundleError(f"its certificate about {what} contradicts the one that is here")
 
 
 def _check_keys(store: Store, runs: Sequence[RunRecord]) -> None:
@@ -211,12 +211,12 @@ def _moves(
     store: Store,
     scratch: Path,
     note: Path | None,
-    new: tuple[Sequence[RunRecord], Sequence[PlanRecord], Sequence[Verdict]],
+    new: tuple[Sequence[RunRecord], Sequence[PlanRecord], Sequence[Certificate]],
 ) -> list[Move]:
     """From where to where, in the order in which a break would do no harm: plans, which make tables, come last."""
-    runs, plans, verdicts = new
+    runs, plans, proven = new
     names = [f"{RUN_FOLDER}/{run.id}" for run in runs]
-    names += [f"{certificates.FOLDER}/{certificate_name(verdict)}.json" for verdict in verdicts]
+    names += [f"{certificates.FOLDER}/{certificate_name(one)}.json" for one in proven]
     names += [f"{PLAN_FOLDER}/{plan.id}.json" for plan in plans]
     noted = [(note, store.folder / IMPORT_FOLDER / note.name)] if note else []
     return noted + [(scratch / name, store.folder / name) for name in names]

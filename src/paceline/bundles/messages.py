@@ -21,7 +21,7 @@ def written(found: ExportSummary, path: Path) -> str:
 
 
 def _about_written(found: ExportSummary, path: Path) -> Iterator[str]:
-    what = _listed(("run", found.runs), ("plan", found.plans), ("proof", found.certificates))
+    what = _listed(("run", found.runs), ("plan", found.plans), ("certificate", found.certificates))
     yield f"{path}: {what}, {found.bytes:,} bytes, content {found.digest}"
     yield from _machines(found.machines)
     if found.doubtful:
@@ -36,7 +36,7 @@ def taken(found: ImportSummary, path: Path) -> str:
 
 
 def _about_taken(found: ImportSummary, path: Path) -> Iterator[str]:
-    what = _listed(("run", found.runs), ("plan", found.plans), ("proof", found.certificates))
+    what = _listed(("run", found.runs), ("plan", found.plans), ("certificate", found.certificates))
     before = f", and {_listed(('run', found.runs_before))} here already, the same" if found.runs_before else ""
     yield f"{path}: {what} new{before}; content {found.digest}"
     yield from _machines(found.machines)

@@ -22,10 +22,10 @@ from paceline.report.tables.render import text
 from paceline.run.external.process import REPORT_FILE
 from paceline.store.index.command_usage import FILE as USAGE_FILE
 from paceline.store.index.command_usage import CommandUsage, WaiterReport
+from paceline.store.records.certificate import Certificate
 from paceline.store.records.outcome import INTERNAL_ERROR, Outcome
 from paceline.store.records.runs import OUTCOME_FILE, RUN_FILE, PlanRecord, RunRecord
 from paceline.store.records.samples import FILE as MONITOR_FILE
-from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
@@ -206,19 +206,19 @@ def check_plan(content: bytes, plan_id: str) -> PlanRecord:
     return plan
 
 
-def check_certificate(content: bytes, name: str, runs: Iterable[RunRecord]) -> Verdict:
-    """A verdict about something that is in the bundle."""
-    verdict = decode(content, Verdict, name)
-    _check_texts(verdict, name)
-    _check_names((verdict.workload, verdict.framework, verdict.setting), name)
-    _device_set(verdict.devices, name)
-    if not any(concerns(verdict, run) for run in runs):
+def check_certificate(content: bytes, name: str, runs: Iterable[RunRecord]) -> Certificate:
+    """It must be about something that is in the bundle."""
+    certificate = decode(content, Certificate, name)
+    _check_texts(certificate, name)
+    _check_names((certificate.workload, certificate.framework, certificate.setting), name)
+    _device_set(certificate.devices, name)
+    if not any(concerns(certificate, run) for run in runs):
         raise BundleError(f"{name} is about none of its runs")
-    return verdict
+    return certificate
 
 
-def concerns(verdict: Verdict, run: RunRecord) -> bool:
-    about = verdict.workload, verdict.framework, verdict.fingerprint, verdict.machine
+def concerns(certificate: Certificate, run: RunRecord) -> bool:
+    about = certificate.workload, certificate.framework, certificate.fingerprint, certificate.machine
     return about == (run.cell.workload, run.cell.framework, run.fingerprint, run.machine.id)
 
 

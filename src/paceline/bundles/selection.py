@@ -1,4 +1,4 @@
-"""Which results go into a bundle: runs, the plans that make a table of them, and the proofs that concern them."""
+"""Which results go into a bundle: runs, the plans that make a table of them, and the certificates that concern them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import msgspec
 from paceline.analysis.rows.selection import shown_plan
 from paceline.bundles.record_checks import concerns
 from paceline.store import certificates
+from paceline.store.records.certificate import Certificate
 from paceline.store.records.runs import OUTCOME_FILE, PLAN_FOLDER, RUN_FOLDER, PlanRecord, RunRecord
-from paceline.store.records.verdict import Verdict
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
-from paceline.system.keys import short_key, without_defaults
+from paceline.system.hashing import short_key, without_defaults
 from paceline.system.text.safe_text import quoted
 
 RUNS_OF_PLAN = "SELECT DISTINCT run_id FROM plan_result WHERE plan_id = ? AND run_id IS NOT NULL ORDER BY run_id"
@@ -131,21 +131,22 @@ def _cut(content: bytes, wanted: set[str]) -> tuple[str, bytes]:
     return name, msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(smaller, id=name)))
 
 
-def proofs(store: Store, runs: Iterable[RunRecord]) -> dict[str, bytes]:
-    """Verdicts about what these runs trained, by the names that they have in any store but that of their machine."""
+def certificates_of(store: Store, runs: Iterable[RunRecord]) -> dict[str, bytes]:
+    """About what these runs trained, by the names that they have in any store but that of their machine."""
     known = list(runs)
-    found = [verdict for verdict in certificates.load(store.folder) if any(concerns(verdict, run) for run in known)]
-    return {certificate_name(verdict): msgspec.json.format(msgspec.json.encode(verdict)) for verdict in found}
+    found = [one for one in certificates.load(store.folder) if any(concerns(one, run) for run in known)]
+    return {certificate_name(one): msgspec.json.format(msgspec.json.encode(one)) for one in found}
 
 
-def subject(verdict: Verdict) -> tuple[str, ...]:
-    """What it is about; two verdicts about the same are two tries."""
-    what = (verdict.workload, verdict.framework, verdict.setting)
-    return (*what, verdict.version, verdict.fingerprint, verdict.worker_code, verdict.machine)
+def subject(certificate: Certificate) -> tuple[str, ...]:
+    """What it is about; two certificates about the same are two tries."""
+    what = (certificate.workload, certificate.framework, certificate.setting)
+    return (*what, certificate.version, certificate.fingerprint, certificate.worker_code, certificate.machine)
 
 
-def certificate_name(verdict: Verdict) -> str:
-    """Never that of a verdict of this machine's own."""
-    words = re.sub(r"[^\w+-]", "_", f"{verdict.workload}_{verdict.framework}_{verdict.setting}", flags=re.ASCII)
-    mark = short_key(subject(verdict), 12)
+def certificate_name(certificate: Certificate) -> str:
+    """Never that of a certificate of this machine's own."""
+    said = f"{certificate.workload}_{certificate.framework}_{certificate.setting}"
+    words = re.sub(r"[^\w+-]", "_", said, flags=re.ASCII)
+    mark = short_key(subject(certificate), 12)
     return f"{words[:100]}_{mark}"

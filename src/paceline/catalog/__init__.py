@@ -1,4 +1,4 @@
 """What there is to choose from: frameworks, networks, workloads, data sets, suites, published figures, plug-ins.
 
-Facts and definitions only; nothing here depends on this machine or on any result.
+Facts and definitions; nothing here knows a run or a result. Only `datasets` fetches and writes files.
 """

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,23 +12,13 @@ from typing import TypeVar
 from paceline.system.text.safe_text import note
 
 FRAMEWORKS, WORKLOADS = "paceline.frameworks", "paceline.workloads"
-# What plug-ins written for 0.1 import, and where it is now. It goes with 0.3.
-MOVED = {
-    "paceline.workloads": "paceline.catalog.workloads",
-    "paceline.workloads.definition": "paceline.catalog.workloads.definition",
-    "paceline.networks": "paceline.catalog.networks",
-    "paceline.networks.blocks": "paceline.catalog.networks.blocks",
-}
 Found = TypeVar("Found")
 
 
 def load(group: str, taken: set[str], take: Callable[[EntryPoint], Found]) -> dict[str, Found]:
     """What every plug-in of a group brings. One that breaks is named and left out; the rest works."""
     found: dict[str, Found] = {}
-    points = entry_points(group=group)
-    if points:
-        _keep_old_names()
-    for point in points:
+    for point in entry_points(group=group):
         try:
             if point.name in {*taken, *found}:
                 raise ValueError("its name is taken")
@@ -47,11 +35,6 @@ def folder(point: EntryPoint) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise ValueError(f"{point.value} is no package")
     return Path(spec.submodule_search_locations[0])
-
-
-def _keep_old_names() -> None:
-    for old, new in MOVED.items():
-        sys.modules.setdefault(old, import_module(new))
 
 
 _warn = cache(note)  # said once, however often plug-ins are looked at

@@ -25,7 +25,7 @@ from paceline.plan.repeats_warning import few_repeats_warning
 from paceline.plan.requested_suites import plan_of, suite_files
 from paceline.plan.skipping import skip_summary
 from paceline.plan.suite import has_small_form
-from paceline.report.studies.verdicts import FORMATS as VERDICT_FORMATS
+from paceline.report.studies.certificates import FORMATS as CERTIFICATE_FORMATS
 from paceline.report.tables.published_comparison import with_published
 from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
 from paceline.report.tables.render_layouts import in_layout
@@ -36,7 +36,7 @@ from paceline.run.older_keys import with_older_results
 from paceline.run.plan_runner import measure, pending
 from paceline.run.worker import LOG_FILE
 from paceline.store import certificates
-from paceline.store.records.verdict import Verdict
+from paceline.store.records.certificate import Certificate
 from paceline.store.store import Store
 from paceline.studies.equivalence.verification_cases import VerificationMatrix
 from paceline.studies.equivalence.verify import make_verification, verify
@@ -154,8 +154,8 @@ def show_table(
     return rows
 
 
-def verify_frameworks(matrix: VerificationMatrix, names: Sequence[str]) -> Iterator[Verdict]:
-    """Compare each framework with the reference, one verdict after the other."""
+def verify_frameworks(matrix: VerificationMatrix, names: Sequence[str]) -> Iterator[Certificate]:
+    """Compare each framework with the reference, one after the other."""
     machine, say = this_machine(), Console(stderr=True, highlight=False, soft_wrap=True).print
     cases = matrix.cases(machine)
     contestants = list(_ready(names, say))
@@ -181,19 +181,19 @@ def _ready(names: Sequence[str], say: Callable[[str], None]) -> Iterator[Contest
             yield contestant
 
 
-def show_verdicts(verdicts: Iterable[Verdict], form: str, folder: Path) -> bool:
+def show_certificates(made: Iterable[Certificate], form: str, folder: Path) -> bool:
     """Keep and print them, as they come where the form allows; whether all are equal."""
     kept = []
     Store(folder).check_place()  # before the first is worked out
-    for verdict in verdicts:
-        certificates.save(folder, verdict)
-        kept.append(verdict)
+    for certificate in made:
+        certificates.save(folder, certificate)
+        kept.append(certificate)
         if form == "text":
-            sys.stdout.write(VERDICT_FORMATS[form]([verdict]))
+            sys.stdout.write(CERTIFICATE_FORMATS[form]([certificate]))
             sys.stdout.flush()
     if form != "text":
-        sys.stdout.write(VERDICT_FORMATS[form](kept))
-    return all(verdict.equal for verdict in kept)
+        sys.stdout.write(CERTIFICATE_FORMATS[form](kept))
+    return all(certificate.equal for certificate in kept)
 
 
 def print_log(folder: Path, run: str) -> None:

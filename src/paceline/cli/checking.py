@@ -45,7 +45,7 @@ def verify(  # noqa: PLR0913 - each is a flag
     batch_size
         Images of a step on all devices together; default: 16, or 4 for large networks, or what the shares need.
     """
-    from paceline.cli.actions import show_verdicts, verify_frameworks
+    from paceline.cli.actions import show_certificates, verify_frameworks
     from paceline.studies.equivalence.verification_cases import VerificationMatrix
     from paceline.system.limits import check_flag
     from paceline.system.machine.identity import name_machine
@@ -65,8 +65,8 @@ def verify(  # noqa: PLR0913 - each is a flag
     folder = store or default_store()
     with alone(wait=wait) as measuring:
         measuring.note_plan(folder)
-        verdicts = verify_frameworks(matrix, framework.split(","))
-        return 0 if show_verdicts(verdicts, format, folder) else EXIT_FAILED_CELLS
+        certificates = verify_frameworks(matrix, framework.split(","))
+        return 0 if show_certificates(certificates, format, folder) else EXIT_FAILED_CELLS
 
 
 @app.command

@@ -18,7 +18,7 @@ from paceline.environments.pip import make_environment
 from paceline.environments.worker_code import deploy
 from paceline.environments.worker_variables import worker_environment
 from paceline.system.errors import UserError
-from paceline.system.keys import short_key
+from paceline.system.hashing import short_key
 from paceline.system.locks import exclusive
 from paceline.system.machine.gpus import nvidia
 from paceline.system.paths import environments_folder

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import paceline_worker
 from paceline.catalog.frameworks import FOLDER, folders
-from paceline.environments.code_meaning import meaning
+from paceline.environments.source_normalization import without_comments
 from paceline.system.paths import home
 
 SOURCE = Path(paceline_worker.__file__).parent
@@ -43,7 +43,7 @@ def code_hash(framework: str) -> str:
     file but Python: what a worker is started with is in a run's key by itself.
     """
     python = {place: content for place, content in contents(framework).items() if place.endswith(".py")}
-    return hash_of({place: meaning(content) for place, content in python.items()})
+    return hash_of({place: without_comments(content) for place, content in python.items()})
 
 
 def hash_of(files: Mapping[str, bytes]) -> str:

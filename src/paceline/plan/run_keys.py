@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from paceline.catalog.frameworks import Framework, find
 from paceline.catalog.workloads import fingerprint
 from paceline.environments import virtual_environments
-from paceline.environments.code_meaning import requirement_lines
+from paceline.environments.source_normalization import requirement_lines
 from paceline.environments.worker_code import code_hash
 from paceline.plan.cell import Cell
-from paceline.system.keys import short_key, without_defaults
+from paceline.system.hashing import short_key, without_defaults
 from paceline.system.machine.hardware import Machine
 
 KEY_VERSION = 2  # the first one hashed defaults, too

@@ -1,4 +1,5 @@
 """What people see: tables, charts, the page, the server, and the sentences in them.
 
-Everything here renders what analysis and studies found. Nothing here computes a statistic or starts a run.
+It renders what analysis and studies found. It may ask `analysis` for one more interval, but no method of judging
+numbers is defined here, and no run is started.
 """

@@ -1,4 +1,5 @@
 """Carries a plan out: starts workers, watches them, ends them, and judges how each run ended.
 
-It writes records and nothing else; numbers are derived later, in `analysis`.
+It writes records and prints no result. How sure a number is belongs to `analysis`, which is asked whether a plan needs
+another round.
 """

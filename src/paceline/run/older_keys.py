@@ -21,7 +21,7 @@ from paceline.environments.older_code_hashes import older_code_hash
 from paceline.plan.cell import Cell
 from paceline.plan.planning import Plan, Run
 from paceline.store.store import Store
-from paceline.system.keys import short_key, without_defaults
+from paceline.system.hashing import short_key, without_defaults
 from paceline.system.machine.hardware import Machine, this_machine
 
 FIELDS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {  # as they were then

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from paceline.system.text.safe_text import QUOTED, message, quoted
@@ -21,6 +20,8 @@ class UserError(Exception):
 
 def unknown(what: str, given: str, known: Iterable[str]) -> UserError:
     """The error for a name that is not in a list."""
+    import difflib  # every command imports this file, and few names are wrong
+
     if meant := meaning(what, given):
         return UserError(f"Unknown {what} {quoted(given)}: here that is {meant}.")
     choices = list(known)

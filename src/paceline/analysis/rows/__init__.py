@@ -1,4 +1,4 @@
 """The rows of a table: each cell with what its runs came to.
 
-A row is a plain value; `report` decides how it looks.
+A row is a plain value; how it looks is up to `report`.
 """

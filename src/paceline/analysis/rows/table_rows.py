@@ -38,8 +38,8 @@ def table_rows(
     measured = select(store, filters, target, everything=everything)
     if target is not None:
         _check_target(measured, target)
-    proofs = certificates.proofs(store.folder)
-    return scaled([_row(one, proofs, target) for one in measured])
+    known = certificates.by_subject(store.folder)
+    return scaled([_row(one, known, target) for one in measured])
 
 
 def _check_target(measured: Iterable[MeasuredCell], target: float) -> None:
@@ -80,14 +80,14 @@ def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
 Fields = dict[str, Any]  # some of a row
 
 
-def _row(one: MeasuredCell, proofs: certificates.Proofs, target: float | None) -> Row:
+def _row(one: MeasuredCell, known: certificates.BySubject, target: float | None) -> Row:
     workload = all_workloads().get(one.cell.workload)
     speed = estimate(one.values("images_per_second"), confidence=one.planned.limit.confidence)
     command = command_row(one.cell.command, one.good) if one.cell.command else None
     status, reason = _status(one, command.real_seconds if command else speed)
     return Row(
         **_settings(one),
-        **_origin(one, proofs),
+        **_origin(one, known),
         **_network(one.cell, workload),
         status=status,
         reason=reason,
@@ -112,7 +112,7 @@ def _settings(one: MeasuredCell) -> Fields:
     }
 
 
-def _origin(one: MeasuredCell, proofs: certificates.Proofs) -> Fields:
+def _origin(one: MeasuredCell, known: certificates.BySubject) -> Fields:
     """Which runs there are, and on what they ran."""
     last = one.runs[-1] if one.runs else None
     failed = one.failed[0] if one.failed else None
@@ -122,7 +122,7 @@ def _origin(one: MeasuredCell, proofs: certificates.Proofs) -> Fields:
         "machine_description": last and last.machine_description,
         "quota_cores": last and last.quota_cores,
         "cards": last.cards if last else (),
-        "verified": bool(one.runs) and all(certificates.proven(proofs, one.cell, run) for run in one.runs),
+        "verified": bool(one.runs) and all(certificates.proven(known, one.cell, run) for run in one.runs),
         "repeats": len(one.good),
         "runs": tuple(run.id for run in one.runs),
         "failed_run": failed and failed.id,

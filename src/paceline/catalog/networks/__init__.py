@@ -1,5 +1,7 @@
 """All networks by name; each is built once here, as a neutral graph, for all frameworks.
 
+No framework is imported, and nothing is said of data, rates or batches: those belong to workloads.
+
 One choice serves all of them: the running variance of batch normalisation takes the unbiased variance of the batch,
 as PyTorch and fused TensorFlow kernels do. The originals of neon and MXNet took the biased one. Only evaluation sees
 the difference, a factor of n / (n - 1) for n values per channel and batch.

@@ -1,7 +1,7 @@
 """The figures of four published benchmarks, every one with what it counts and what is known to be wrong with it.
 
-The figures stay as they were printed. Our cells for them are in `plan.published`; their contradictions are found by
-`studies.audit`.
+The figures stay as they were printed. Nothing here measures or judges them: our cells for them are in `plan.published`,
+and `studies.audit` finds their contradictions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All workloads by name, with the numbers of the programs they come from; every schedule begins at its first rate.
 
-How long a plan trains them, and with which batch on which devices, is decided in `plan`.
+How long a plan trains them, and with which batch on which devices, is up to `plan`.
 """
 
 from dataclasses import replace
@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint
 from paceline.catalog import plugins
 from paceline.catalog.workloads.definition import Workload
 from paceline.system.errors import unknown
-from paceline.system.keys import network_facts, short_key, without_defaults
+from paceline.system.hashing import network_facts, short_key, without_defaults
 from paceline_worker.input.pipeline import INCEPTION, MXNET_LEVELS, SCALED, WHITENED
 from paceline_worker.input.pipeline import KERAS as KERAS_INPUT
 from paceline_worker.protocol import Recipe

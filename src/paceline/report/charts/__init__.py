@@ -1,6 +1,7 @@
 """Charts of the rows of tables, for the page and for papers, from the same specifications.
 
-A chart draws what its rows hold: statistics belong to `analysis`, and where a chart stands on the page to `page`.
+A chart draws rows and the series of their runs, summed up by medians and quartiles; intervals belong to `analysis`, and
+where a chart stands on the page to `page`.
 """
 
 from paceline.report.charts.drawing import PENCIL, Figure, figures, start_drawing

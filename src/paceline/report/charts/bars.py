@@ -8,8 +8,17 @@ from typing import NamedTuple
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.charts.captions import MOST_NAMED, outcome, with_interval
-from paceline.report.charts.parts import MOST_INTERVAL, ChartData, ChartedRows, Drawing, amount, layer, silent, words
 from paceline.report.charts.style import BAR_STEP, WIDTH, Spec
+from paceline.report.charts.vega_lite import (
+    MOST_INTERVAL,
+    ChartData,
+    ChartedRows,
+    Drawing,
+    amount,
+    layer,
+    silent,
+    words,
+)
 from paceline.report.escaping import few
 from paceline.report.tables.columns import joined
 from paceline.system.text.formatting import number

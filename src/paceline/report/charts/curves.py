@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from paceline.analysis.rows.row import Row
 from paceline.report.charts.captions import MOST_DESCRIBED, MOST_NAMED, WITHOUT_RESULT, about, counted, names, numbered
-from paceline.report.charts.parts import (
+from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, Spec
+from paceline.report.charts.vega_lite import (
     MOST_LINES,
     ChartData,
     Drawing,
@@ -19,7 +20,6 @@ from paceline.report.charts.parts import (
     silent,
     slowness,
 )
-from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, Spec
 from paceline.report.escaping import few
 from paceline.store.series import Moment
 from paceline.system.text.formatting import number

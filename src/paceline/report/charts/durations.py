@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 from paceline.analysis.rows.row import Row
 from paceline.report.charts.bars import intervals, lines_of_cells, without_value
 from paceline.report.charts.captions import outcome
-from paceline.report.charts.parts import ChartData, ChartedRows, Drawing, amount, layer, silent, words
 from paceline.report.charts.style import PHASE_INK, Spec
+from paceline.report.charts.vega_lite import ChartData, ChartedRows, Drawing, amount, layer, silent, words
 from paceline.store.series import Series
 from paceline.system.text.formatting import number
 

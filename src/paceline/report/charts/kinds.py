@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from paceline.analysis.rows.row import Row
 from paceline.report.charts import bars, curves, durations, lines
 from paceline.report.charts.captions import MOST_DESCRIBED, WITHOUT_RESULT, about, fixed, short, where_and_what
-from paceline.report.charts.parts import ChartData, Drawing, Link
 from paceline.report.charts.style import Spec
+from paceline.report.charts.vega_lite import ChartData, Drawing, Link
 from paceline.report.escaping import few
 from paceline.report.tables.columns import machine_of, title, titled
 from paceline.store.series import Series

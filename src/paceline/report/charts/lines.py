@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
 from paceline.report.charts.captions import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
-from paceline.report.charts.parts import (
+from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, WIDTH, Spec
+from paceline.report.charts.vega_lite import (
     MOST_INTERVAL,
     MOST_LINES,
     ChartData,
@@ -20,7 +21,6 @@ from paceline.report.charts.parts import (
     silent,
     slowness,
 )
-from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, WIDTH, Spec
 from paceline.system.text.formatting import number
 
 

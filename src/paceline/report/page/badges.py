@@ -19,9 +19,9 @@ class Badge:
         return self.word.replace(" ", "-")
 
 
-MARKS = {
-    mark.word: mark
-    for mark in (
+BADGES = {
+    badge.word: badge
+    for badge in (
         Badge("ok", "✓", "all runs ended well, and their interval, if there are several, is narrow enough"),
         Badge("one run", "1", "a single run has no interval: nothing tells how sure it is"),
         Badge("noisy", "≈", "the interval is wider than asked for: repeat it, or look for what disturbed it"),
@@ -38,8 +38,8 @@ MARKS = {
 }
 
 
-def marks_of(row: Row) -> tuple[Badge, ...]:
+def badges_of(row: Row) -> tuple[Badge, ...]:
     """Its status first."""
     true = {"one run": row.status == "ok" and row.repeats == 1, "quick": row.quick, "verified": row.verified}
     special = row.marks if row.status != "skipped" else ()
-    return tuple(MARKS[word] for word in (row.status, *special, *(word for word, holds in true.items() if holds)))
+    return tuple(BADGES[word] for word in (row.status, *special, *(word for word, holds in true.items() if holds)))

@@ -18,10 +18,10 @@ from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts import KINDS, PENCIL, Figure, figures, load_series, start_drawing
 from paceline.report.escaping import page_text
 from paceline.report.page.answers import Answer, answers, silence
-from paceline.report.page.badges import MARKS, Badge
-from paceline.report.page.cell_data import PageData, island_of
+from paceline.report.page.badges import BADGES, Badge
+from paceline.report.page.cell_data import PageData, page_data
 from paceline.report.page.tables import ArrangedTable, NumberOfCell, PageTable, arranged, further_tables, speed_table
-from paceline.report.page.templating import environment, island
+from paceline.report.page.templating import environment, inline_json
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import tables
 from paceline.report.tables.command_tables import command_remarks
@@ -128,7 +128,7 @@ def report_context(
     series = load_series(store, [run for row in used_rows for run in row.runs])
     maker = _PageMaker(number, series, charted, target)
     made = [maker.section(name, groups, (layouts or {}).get(name, "rows")) for name, groups in sections.items()]
-    details = island_of(titled, store, run_page)
+    details = page_data(titled, store, run_page)
     used = {word for cell in details.cells for word in cell.marks}
     return Report(
         heading=_heading(list(sections)),
@@ -136,7 +136,7 @@ def report_context(
         machines=sorted({page_text(row.machine_description) for row in rows if row.machine_description}),
         sections=made,
         footnotes=footnotes(list(rows)),
-        marks=[mark for mark in MARKS.values() if mark.word in used],
+        marks=[badge for badge in BADGES.values() if badge.word in used],
         number=number,
         details=details,
     )
@@ -145,7 +145,7 @@ def report_context(
 def render_report(report: Report, *, made_by: str = "paceline report", template: str = "report.html.j2") -> str:
     made = f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, Paceline {version('paceline')}"
     page = environment().get_template(template)
-    return page.render(report=report, details=island(report.details), made=made, made_by=page_text(made_by))
+    return page.render(report=report, details=inline_json(report.details), made=made, made_by=page_text(made_by))
 
 
 def layouts_of(store: Store, suite: str | None = None) -> dict[str, str]:

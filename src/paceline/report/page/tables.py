@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline.analysis.rows.row import Row
 from paceline.report.escaping import page_text
-from paceline.report.page.badges import Badge, marks_of
+from paceline.report.page.badges import Badge, badges_of
 from paceline.report.tables.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns, with_places
 from paceline.report.tables.command_tables import COMMAND_COLUMNS
 from paceline.report.tables.layouts import JOINT, Grid, GridCells
@@ -61,7 +61,7 @@ def _table(caption: str, rows: Sequence[Row], columns: tuple[Column, ...], numbe
         TableLine(
             cell=number(row),
             texts=tuple(page_text(column.text(row)) for column in columns),
-            marks=marks_of(row),
+            marks=badges_of(row),
             cause=page_text(row.reason or "") if not row.repeats else "",
         )
         for row in rows

@@ -60,7 +60,7 @@ def source_hash(name: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def island(value: msgspec.Struct) -> Markup:
+def inline_json(value: msgspec.Struct) -> Markup:
     """A value as JSON that can stand inside a script element, whatever it says."""
     text = escaped(msgspec.json.encode(value).decode())
     for letter, code in UNSAFE.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlencode
@@ -13,15 +13,13 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.report.page.badges import MARKS, Badge
-from paceline.report.page.templating import asset, environment, island
-from paceline.report.server import comparison, lists, logs, run_download, run_page
+from paceline.report.page.templating import asset, inline_json
+from paceline.report.server import compare_page, comparison, lists, logs, rendering, run_download, run_page
 from paceline.report.server.event_streams import Streams
 from paceline.report.server.http import query_params
 from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.live import Observer, PlanProgress, index_stamp, moment_of
 from paceline.report.server.unfinished_runs import OpenRun
-from paceline.report.studies.comparison import HEADINGS, lines, notes, summary, title
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render_layouts import in_layout
 from paceline.run.worker import LOG_FILE
@@ -31,14 +29,6 @@ from paceline.store.store import Store
 from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import printable, quoted
 
-STATES = {
-    mark.word: mark
-    for mark in (
-        Badge("running", "▶", "it is being measured now"),
-        Badge("interrupted", "‖", "whoever measured it is gone; the same command goes on"),
-        Badge("complete", "✓", "all its runs are done"),
-    )
-}
 STATIC = {"live.js": "text/javascript", "served.css": "text/css"}
 DOWNLOADS = {"csv": ("csv", "text/csv"), "json": ("json", "application/json"), "md": ("markdown", "text/markdown")}
 SO_FAR = "so_far"  # asks for the report of a plan that is still being measured
@@ -84,7 +74,7 @@ class ServedSite:
         page, plans = lists.plans(self.store, query_params.number(request, "page", 1))
         running = self.observer.running()
         open_runs = [run for run in self.observer.open_runs() if run.is_alive]
-        return _page(
+        return rendering.page(
             "served_home.html.j2",
             page=page,
             plans=plans,
@@ -106,7 +96,7 @@ class ServedSite:
     def _running(self, plan_id: str, progress: PlanProgress) -> Response:
         """At once, and without statistics: these would take a core from what is being measured."""
         plan = self.store.query("SELECT suite, command FROM plan WHERE id = ?", plan_id)[0]
-        return _page(
+        return rendering.page(
             "served_running.html.j2",
             progress=progress,
             when=lists.moment(moment_of(plan_id)),
@@ -132,7 +122,9 @@ class ServedSite:
         anyway = SO_FAR in request.query_params
         if not anyway and not self._rendered.has(key, stamp) and self.observer.is_busy():
             address, running = request.url.include_query_params(**{SO_FAR: 1}), self.observer.running()
-            return _page("served_busy.html.j2", running=running, address=f"{address.path}?{address.query}", status=503)
+            return rendering.page(
+                "served_busy.html.j2", running=running, address=f"{address.path}?{address.query}", status=503
+            )
         return answer(self._rendered.page(key, stamp, make))
 
     def _report(self, request: Request, plan_id: str | None, **more: object) -> str:
@@ -147,25 +139,22 @@ class ServedSite:
         anyway = f"{SO_FAR}=1" if SO_FAR in request.query_params else ""
         layout = self._layout(plan_id)
         plans = self.store.query("SELECT suite, command FROM plan WHERE id = ?", plan_id)
-        return (
-            environment()
-            .get_template("served_report.html.j2")
-            .render(
-                report=report,
-                details=island(report.details),
-                made_by=printable(plans[0]["command"]) if plans else "paceline serve",
-                suite=printable(plans[0]["suite"]) if plans else "",
-                plan_id=plan_id,
-                so_far=SO_FAR if anyway else "",
-                path=path,
-                query=query,
-                layout=layout if layout in LAYOUTS else "",
-                download="&".join(filter(None, (query, anyway))),
-                filters=filters,
-                choices=lists.choices(self.store, plan_id),
-                target=target or "",
-                **{"progress": None, "mark_of": mark_of, **more},
-            )
+        return rendering.text(
+            "served_report.html.j2",
+            report=report,
+            details=inline_json(report.details),
+            made_by=printable(plans[0]["command"]) if plans else "paceline serve",
+            suite=printable(plans[0]["suite"]) if plans else "",
+            plan_id=plan_id,
+            so_far=SO_FAR if anyway else "",
+            path=path,
+            query=query,
+            layout=layout if layout in LAYOUTS else "",
+            download="&".join(filter(None, (query, anyway))),
+            filters=filters,
+            choices=lists.choices(self.store, plan_id),
+            target=target or "",
+            **{"progress": None, **more},
         )
 
     def _rows(self, request: Request, plan_id: str | None) -> list[Row]:
@@ -218,7 +207,7 @@ class ServedSite:
     def runs(self, request: Request) -> Response:
         chosen = query_params.of_runs(request)
         page, found = lists.runs(self.store, chosen, query_params.number(request, "page", 1))
-        return _page(
+        return rendering.page(
             "served_runs.html.j2",
             page=page,
             runs=found,
@@ -244,7 +233,7 @@ class ServedSite:
             raise HTTPException(404)
         at = query_params.number(request, "at", -1)
         shown = logs.window(found.log, at if at >= 0 else None)
-        return _page("served_run.html.j2", run=found, log=shown, headings=run_page.EVENT_HEADINGS)
+        return rendering.page("served_run.html.j2", run=found, log=shown, headings=run_page.EVENT_HEADINGS)
 
     def log(self, request: Request) -> Response:
         folder = run_page.folder_of(self.store, request.path_params["run"])
@@ -256,43 +245,14 @@ class ServedSite:
     def compare(self, request: Request) -> Response:
         asked = query_params.of_comparison(request)
         if not asked["old"] and not asked["new"]:
-            return HTMLResponse(self._comparison(asked))
+            return HTMLResponse(compare_page.form(self.store, asked))
         key = request.url.path, tuple(asked.items()), SO_FAR in request.query_params
-        make = partial(self._compared, asked, SO_FAR if SO_FAR in request.query_params else "")
+        so_far = SO_FAR if SO_FAR in request.query_params else ""
+        make = partial(compare_page.compared_page, self.store, asked, so_far)
         try:
             return self._made(request, key, make, HTMLResponse)
         except UserError as error:
-            return HTMLResponse(self._comparison(asked, problem=printable(str(error))), 400)
-
-    def _compared(self, asked: Mapping[str, str], so_far: str) -> str:
-        shown = comparison.compared(self.store, asked)
-        plans = [{"old": cell.old_plan, "new": cell.new_plan} for cell in shown.cells if cell.measured_in_both]
-        found = zip(lines(shown), plans, strict=True)
-        parts = {"title": title(shown), "lines": list(found), "notes": notes(shown), "summary": summary(shown)}
-        return self._comparison(asked, shown=shown, so_far=so_far, **parts)
-
-    def _comparison(self, asked: Mapping[str, str], **found: object) -> str:
-        """The form, and below it what came of it."""
-        nothing: dict[str, object] = {
-            "problem": "",
-            "shown": None,
-            "title": "",
-            "lines": [],
-            "notes": [],
-            "summary": "",
-            "so_far": "",
-        }
-        more = {SO_FAR: "1"} if found.get("so_far") else {}
-        return _text(
-            "served_compare.html.j2",
-            asked=asked,
-            headings=HEADINGS,
-            selections=comparison.selections(self.store),
-            choices=lists.choices(self.store),
-            metrics=comparison.METRICS,
-            query=urlencode({**asked, **more}),
-            **{**nothing, **found},
-        )
+            return HTMLResponse(compare_page.form(self.store, asked, problem=printable(str(error))), 400)
 
     def compared_table(self, request: Request) -> Response:
         asked, formats = query_params.of_comparison(request), comparison.FORMATS
@@ -312,14 +272,9 @@ class ServedSite:
         return plan_id
 
     def _stamp(self) -> object:
-        """Changes with results and with proofs that networks are equal."""
-        proofs = self.store.folder / certificates.FOLDER
-        return index_stamp(self.store), proofs.stat().st_mtime_ns if proofs.exists() else 0
-
-
-def mark_of(word: str) -> Sequence[Badge]:
-    """With its sign; a word that we do not know stands for itself."""
-    return (STATES.get(word) or MARKS.get(word) or Badge(printable(word), "·", ""),)
+        """Changes with results and with certificates that networks are equal."""
+        verified = self.store.folder / certificates.FOLDER
+        return index_stamp(self.store), verified.stat().st_mtime_ns if verified.exists() else 0
 
 
 def _report_key(request: Request) -> Hashable:
@@ -336,11 +291,3 @@ def _attached(request: Request) -> tuple[str, Callable[[str], Response]]:
     form, media = DOWNLOADS[given]
     headers = {"content-disposition": f'attachment; filename="paceline.{given}"'}
     return form, partial(Response, media_type=media, headers=headers)
-
-
-def _page(template: str, *, status: int = 200, **context: object) -> Response:
-    return HTMLResponse(_text(template, **context), status)
-
-
-def _text(template: str, **context: object) -> str:
-    return environment().get_template(template).render(mark_of=mark_of, **context)

@@ -1,4 +1,4 @@
-"""The results of studies as text, Markdown and JSON: verdicts, explanations, comparisons, replays, audits.
+"""The results of studies as text, Markdown and JSON: certificates, explanations, comparisons, replays, audits.
 
-Only rendering: what is found out stands in `studies` and `analysis`.
+Only rendering: finding out is the business of `studies` and `analysis`.
 """

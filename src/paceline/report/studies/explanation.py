@@ -107,7 +107,7 @@ def lines(explained: Explanation, time: LostTime) -> list[tuple[str, ...]]:
 
 def _bases(explained: Explanation) -> list[str]:
     """The ablations that it is held against: one device, or one of each kind."""
-    return [ablation.name for ablation in explained.twins if ablation.name.startswith("one ")] or ["one device"]
+    return [ablation.name for ablation in explained.ablations if ablation.name.startswith("one ")] or ["one device"]
 
 
 def remarks(explained: Explanation, time: LostTime) -> list[str]:

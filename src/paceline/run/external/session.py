@@ -33,7 +33,7 @@ from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import OUTCOME_FILE, RunRecord
 from paceline.store.shown_variables import harmless
 from paceline.store.store import Store, new_id
-from paceline.system.keys import short_key, without_defaults
+from paceline.system.hashing import short_key, without_defaults
 from paceline.system.limits import check_flag, check_runs
 from paceline.system.machine import oom_kills
 from paceline.system.machine.hardware import Machine

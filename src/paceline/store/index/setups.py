@@ -14,7 +14,7 @@ import msgspec
 from paceline.plan.external.command import CommandCode, ExternalCommand
 from paceline.store.records.runs import RunRecord
 from paceline.system.files.regular_files import read_plain
-from paceline.system.keys import network_facts, short_key
+from paceline.system.hashing import network_facts, short_key
 from paceline.system.machine.hardware import Machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import JOB_FILE, Job

@@ -12,7 +12,7 @@ from paceline.system.format_versions import PLAN, RUN_RECORD, VERSIONS
 from paceline.system.machine.hardware import Machine
 
 FOLDERS = ("runs", "plans", "verified", "imported")  # of a store
-RUN_FOLDER, PLAN_FOLDER, VERDICT_FOLDER, IMPORT_FOLDER = FOLDERS
+RUN_FOLDER, PLAN_FOLDER, CERTIFICATE_FOLDER, IMPORT_FOLDER = FOLDERS
 RUN_FILE, OUTCOME_FILE = "run.json", "outcome.json"
 UNREADABLE = (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # a record that is gone or damaged
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.store.records.verdict import Divergence
+from paceline.store.records.certificate import Divergence
 from paceline.studies.equivalence import update_rule
 from paceline.studies.equivalence.probing import Arrays
 from paceline.studies.equivalence.rounding import longest_way, noise, room, summed

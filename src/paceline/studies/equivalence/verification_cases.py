@@ -15,7 +15,7 @@ from paceline.plan.devices import DeviceSet, check_present, wanted_devices
 from paceline.plan.matrix import PRECISIONS, WRAPPED, check_split
 from paceline.plan.planning import lacking, too_many_devices, unable
 from paceline.plan.shares import EQUAL, MEASURED, check_shares, fitting, given_shares, proportions
-from paceline.store.records.verdict import setting
+from paceline.store.records.certificate import setting
 from paceline.system.errors import UserError, unknown
 from paceline.system.machine.hardware import Machine
 

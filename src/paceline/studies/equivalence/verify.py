@@ -11,7 +11,7 @@ from paceline.catalog.frameworks import Contestant
 from paceline.environments.virtual_environments import Say
 from paceline.environments.worker_code import code_hash
 from paceline.plan.shares import EQUAL
-from paceline.store.records.verdict import Divergence, Verdict
+from paceline.store.records.certificate import Certificate, Divergence
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.probing import Arrays, Probe, probe, reference_probe
 from paceline.studies.equivalence.tolerances import Judge, finding, findings_of
@@ -88,7 +88,7 @@ def verification_job(case: VerificationCase, machine: Machine) -> Job:
     )
 
 
-def verify(contestant: Contestant, verification: Verification, say: Say) -> Verdict:
+def verify(contestant: Contestant, verification: Verification, say: Say) -> Certificate:
     """Compare a framework with what the reference showed for the same job."""
     seen = probe(contestant, verification.job, say)
     failure = seen.failure
@@ -96,7 +96,7 @@ def verify(contestant: Contestant, verification: Verification, say: Say) -> Verd
     if verification.dropping is not None and not failure:
         dropped, failure = dropout_findings(contestant, verification.job, verification.dropping, say)
         findings = () if failure else (*findings, *dropped)
-    return Verdict(
+    return Certificate(
         workload=verification.workload,
         framework=contestant.name,
         devices=verification.devices,

@@ -1,4 +1,5 @@
 """`paceline replay`: runs a recorded job again, from its record and not from today's defaults.
 
-It compares the two runs; what differs around them is named by `analysis.comparison`.
+It holds the two runs against each other. What else differs around them is not looked for here but in
+`analysis.comparison`.
 """

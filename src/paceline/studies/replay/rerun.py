@@ -33,7 +33,7 @@ from paceline.studies.replay.results import Replay, compare_runs
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
 from paceline.system.format_versions import JOB, check_version
-from paceline.system.keys import short_key, without_defaults
+from paceline.system.hashing import short_key, without_defaults
 from paceline.system.limits import check_flag
 from paceline.system.machine.hardware import Machine, this_machine
 from paceline.system.machine_lock import MachineLock, alone

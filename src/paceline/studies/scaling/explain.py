@@ -30,7 +30,7 @@ from paceline.store.store import Store
 from paceline.studies.scaling.ablations import Ablations, make_ablations
 from paceline.studies.scaling.lost_time import LostTime, RoundTimes, lost_time, typical
 from paceline.system.errors import UserError
-from paceline.system.keys import short_key
+from paceline.system.hashing import short_key
 from paceline.system.limits import check_flag
 from paceline.system.machine.hardware import Machine, this_machine
 from paceline.system.machine_lock import MachineLock, alone
@@ -64,7 +64,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     oversubscribed: bool
     slow: tuple[float, ...]  # how much longer each device was made to take; empty if none was
     time: LostTime | None  # None where an ablation failed
-    twins: tuple[AblationTimes, ...] = ()  # by its older name, which readers of the JSON form know
+    ablations: tuple[AblationTimes, ...] = ()
+    twins: tuple[AblationTimes, ...] = ()  # the same, by the name that readers of the JSON form have known
     failures: tuple[str, ...] = ()  # which ablation, and why
 
 
@@ -242,6 +243,7 @@ def _explanation(
         oversubscribed=cell.oversubscribed,
         slow=cell.slow,
         time=time,
+        ablations=ablations,
         twins=ablations,
         failures=failures,
     )

@@ -10,8 +10,6 @@ from dataclasses import replace as dataclass_replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-import msgspec
-
 QUOTED = 80  # letters of a bad value that are shown
 LINE = 1500  # letters of a message, which may list names
 LONGEST_WORD = 300  # longer than paths are
@@ -77,6 +75,8 @@ def plainly(render: Callable[Concatenate[Value, Rest], str]) -> Callable[Concate
 
 def as_json(value: object) -> str:
     """For people and programs: every word is as it was, but what would steer a terminal is an escape."""
+    import msgspec  # every command imports this file, and asking for help writes no JSON
+
     return escaped(msgspec.json.format(msgspec.json.encode(value)).decode()) + "\n"
 
 
@@ -95,6 +95,8 @@ def _code(letter: str) -> str:
 
 def _whole(value: Any) -> Any:
     """Structs and dataclasses keep what they are; all else that is no word is left alone."""
+    import msgspec
+
     if isinstance(value, msgspec.Struct):
         changed = _changed(value, value.__struct_fields__)
         return msgspec.structs.replace(value, **changed) if changed else value

@@ -261,9 +261,9 @@
     offerThemes();
     foldTables();
     unfoldForPrint();
-    const island = document.getElementById("details");
-    if (!island) return;
-    const known = JSON.parse(island.textContent);
+    const details = document.getElementById("details");
+    if (!details) return;
+    const known = JSON.parse(details.textContent);
     offerFilter(known);
     offerDetails(known);
   });

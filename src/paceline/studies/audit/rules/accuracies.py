@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from paceline.studies.audit.printed_rows import DEVICES, EPOCHS, PrintedNumber, PrintedRow, PrintedTable
-from paceline.studies.audit.rules.checks import Checks, TableCheck, figures
+from paceline.studies.audit.rules.definition import Checks, TableCheck, figures
 from paceline.studies.audit.rules.robust_statistics import spread
 
 LEAST_PERCENTAGE = 10  # where as many values are above 1 as not: chance on ten classes

@@ -35,7 +35,7 @@ from paceline.studies.audit.rules import (
     prose,
     trends,
 )
-from paceline.studies.audit.rules.checks import FigureKey, Rule, TableCheck, of_rows, of_tables
+from paceline.studies.audit.rules.definition import FigureKey, Rule, TableCheck, of_rows, of_tables
 
 RULES = (
     Rule("epoch time", "time per epoch = training time / epochs", of_rows(equations.epoch_time)),

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from paceline.studies.audit.printed_rows import Document, PrintedCommand
-from paceline.studies.audit.rules.checks import Checks, TableCheck
+from paceline.studies.audit.rules.definition import Checks, TableCheck
 
 PROGRAM = re.compile(r"[\w./-]{0,200}?([\w-]{1,100}\.(?:py|sh|lua|jl|exe))(?![\w.])")
 OF_A_HEADING = 2  # commands with one program, before it is taken for the program of that heading

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.studies.audit.printed_rows import BUSY_DEVICES, BUSY_PERCENT, DEVICES, PrintedRow
-from paceline.studies.audit.rules.checks import Checks, TableCheck, figures
+from paceline.studies.audit.rules.definition import Checks, TableCheck, figures
 
 
 def batch_arithmetic(row: PrintedRow) -> Checks:

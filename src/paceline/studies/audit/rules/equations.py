@@ -23,7 +23,7 @@ from paceline.studies.audit.printed_rows import (
     PrintedTable,
     dataset_in,
 )
-from paceline.studies.audit.rules.checks import Checks, TableCheck, contradiction, figures
+from paceline.studies.audit.rules.definition import Checks, TableCheck, contradiction, figures
 from paceline.studies.audit.rules.robust_statistics import FAR, spread
 
 RATIO_TOLERANCE = 0.01  # beyond the printed digits, for figures that were computed from others

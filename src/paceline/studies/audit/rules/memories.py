@@ -17,7 +17,7 @@ from paceline.studies.audit.printed_rows import (
     PrintedRow,
     PrintedTable,
 )
-from paceline.studies.audit.rules.checks import Checks, TableCheck, contradiction, figures, off
+from paceline.studies.audit.rules.definition import Checks, TableCheck, contradiction, figures, off
 
 SAME_MEMORY = 0.001  # so alike is every card when it is filled and not used
 FEWEST_COUNTS = 3  # of devices, before memory that grows with them is called filled cards

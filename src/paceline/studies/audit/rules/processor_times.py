@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.studies.audit.printed_rows import SECONDS, SYSTEM_SECONDS, USER_SECONDS, Document, PrintedRow
-from paceline.studies.audit.rules.checks import Checks, TableCheck, figures
+from paceline.studies.audit.rules.definition import Checks, TableCheck, figures
 from paceline.studies.audit.rules.robust_statistics import spread
 
 FEWEST_RUNS = 3  # of a program, that show a pattern

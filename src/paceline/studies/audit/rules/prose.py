@@ -16,7 +16,7 @@ from paceline.studies.audit.printed_rows import (
     ProseRatio,
     RankedPlace,
 )
-from paceline.studies.audit.rules.checks import Checks, FigureKey, TableCheck, figures
+from paceline.studies.audit.rules.definition import Checks, FigureKey, TableCheck, figures
 
 MORE_IS_BETTER = (IMAGES_PER_SECOND,)
 

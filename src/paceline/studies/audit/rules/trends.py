@@ -21,7 +21,7 @@ from paceline.studies.audit.printed_rows import (
     PrintedRow,
     PrintedTable,
 )
-from paceline.studies.audit.rules.checks import Checks, FigureKey, TableCheck, figures
+from paceline.studies.audit.rules.definition import Checks, FigureKey, TableCheck, figures
 from paceline.studies.audit.rules.robust_statistics import spread, two_way
 
 # True speeds may be somewhat above linear: a smaller part of the data fits a cache, or one device alone has to swap.

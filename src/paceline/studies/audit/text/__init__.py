@@ -1,4 +1,4 @@
 """Results tables, logs and claims from Markdown and CSV files, as rows of figures.
 
-Reading only: what is wrong with a figure is decided in `rules`.
+Reading only: nothing here knows what is wrong with a figure; `rules` do.
 """

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.environments import code_meaning
-from paceline.environments.code_meaning import meaning, requirement_lines
+from paceline.environments import source_normalization
+from paceline.environments.source_normalization import requirement_lines, without_comments
 
 PLAIN = "def one(first):\n    return first + 1\n"
 # All that versions of Python are known to cut into tokens differently, or might.
@@ -63,7 +63,7 @@ OTHER_PYTHONS = other_pythons()
     ],
 )
 def test_comments_docstrings_and_spaces_do_not_count(same: str) -> None:
-    assert meaning(same.encode()) == meaning(PLAIN.encode())
+    assert without_comments(same.encode()) == without_comments(PLAIN.encode())
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_comments_docstrings_and_spaces_do_not_count(same: str) -> None:
     ],
 )
 def test_everything_else_counts(other: str) -> None:
-    assert meaning(other.encode()) != meaning(PLAIN.encode())
+    assert without_comments(other.encode()) != without_comments(PLAIN.encode())
 
 
 def test_how_deep_a_statement_stands_counts() -> None:
     inside = "if a:\n    b()\n    c()\n"
-    assert meaning(inside.encode()) != meaning(b"if a:\n    b()\nc()\n")
-    assert meaning(inside.encode()) == meaning(b"if a:\n  b()\n  c()\n")
+    assert without_comments(inside.encode()) != without_comments(b"if a:\n    b()\nc()\n")
+    assert without_comments(inside.encode()) == without_comments(b"if a:\n  b()\n  c()\n")
 
 
 def test_requirements_are_what_pip_reads_of_them() -> None:
@@ -96,9 +96,9 @@ def test_requirements_are_what_pip_reads_of_them() -> None:
     assert requirement_lines(pins) != requirement_lines(pins.replace("=00", "=01"))
 
 
-def test_meaning_is_the_same_in_every_version_of_python() -> None:
+def test_source_is_normalized_alike_in_every_version_of_python() -> None:
     """A constant, so that it is compared between whatever versions these tests run on."""
-    assert hashlib.sha256(meaning(ODD.encode())).hexdigest()[:16] == HASH_OF_ODD
+    assert hashlib.sha256(without_comments(ODD.encode())).hexdigest()[:16] == HASH_OF_ODD
 
 
 @pytest.mark.parametrize("python", OTHER_PYTHONS)
@@ -107,16 +107,16 @@ def test_all_of_our_code_means_the_same_to_other_pythons(python: str, tmp_path: 
     program = tmp_path / "program.py"
     program.write_text(
         "import hashlib, importlib.util, pathlib, sys\n"
-        "spec = importlib.util.spec_from_file_location('code_meaning', sys.argv[1])\n"
+        "spec = importlib.util.spec_from_file_location('source_normalization', sys.argv[1])\n"
         "found = importlib.util.module_from_spec(spec)\n"
         "spec.loader.exec_module(found)\n"
-        "digest = hashlib.sha256(found.meaning(pathlib.Path(sys.argv[2]).read_bytes()))\n"
+        "digest = hashlib.sha256(found.without_comments(pathlib.Path(sys.argv[2]).read_bytes()))\n"
         "for path in sorted(pathlib.Path(sys.argv[3]).rglob('*.py')):\n"
-        "    digest.update(found.meaning(path.read_bytes()))\n"
+        "    digest.update(found.without_comments(path.read_bytes()))\n"
         "print(digest.hexdigest())\n"
     )
     (tmp_path / "odd.py").write_text(ODD, encoding="utf-8")
-    module = code_meaning.__file__
+    module = source_normalization.__file__
     words = [str(program), module, str(tmp_path / "odd.py"), str(Path(module).parents[1])]
     ours, theirs = (printed([one, *words]) for one in (sys.executable, python))
     assert ours == theirs

@@ -1,4 +1,4 @@
-"""A verdict of `verify`: whether a framework trains the same network as the reference, and where it does not."""
+"""What `verify` keeps: whether a framework trains the same network as the reference, and where it does not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def setting(devices: str, update: str, precision: str, shares: str, wrapped: boo
     return " ".join([devices, *(word for word in ways if word not in USUAL)])
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """One framework on one workload: equal, or where it is not, or why it could not be seen."""
 
     workload: str

@@ -1,4 +1,4 @@
-"""One check of an audit: what was compared, what it says where it fails, and which figures it holds."""
+"""What a rule of an audit is, and what one of its checks says: what was compared, and which figures it holds."""
 
 from __future__ import annotations
 

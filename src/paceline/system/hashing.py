@@ -1,4 +1,4 @@
-"""What keys are made of: values without what stands at its default, as a short hash."""
+"""Short hashes of values, the same tomorrow: keys are made of what does not stand at its default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a Python file can change a measurement: not its comments, and not its docstrings.
+"""Source without what cannot change a measurement: its comments and docstrings. What is left is hashed for keys.
 
 Python is taken as its tokens. How `ast.dump` and `ast.unparse` write a tree differs between versions of Python, and two
 users of one Paceline would have different keys; tokens are the source's own text. The one thing that versions cut
@@ -24,7 +24,7 @@ PIP_COMMENT = re.compile(r"(^|\s+)#.*$")  # as pip has it: a # inside of a word 
 
 
 @cache  # most files are those of every framework
-def meaning(content: bytes) -> bytes:
+def without_comments(content: bytes) -> bytes:
     """The tokens of all statements but those that are a mere string, which compute nothing: docstrings are such."""
     text = content.decode().replace("\r\n", "\n")
     statement: list[str] = []
