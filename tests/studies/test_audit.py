@@ -20,6 +20,7 @@ from paceline.report.tables import layouts, render, render_layouts
 from paceline.store.store import Store
 from paceline.studies.audit import Audit, audit
 from paceline.studies.audit.printed_rows import AuditFinding, PrintedBatch, batch, device_count, number, numbers
+from paceline.studies.audit.published import document_of
 from paceline.studies.audit.rules.all_rules import RULES, examine, judge
 from paceline.studies.audit.text.reading import read_csv, read_markdown
 from paceline.system.errors import UserError
@@ -230,6 +231,21 @@ def test_published_figures_contradict_themselves_where_they_are_marked_and_nowhe
         if error.kind == "wrong claim"  # one that is true in part is a note
     }
     assert {each.where for each in audit("published").findings} == marked | claimed
+
+
+INVENTED = {"command": "run.py --num_gpus=99", "device_count": 99, "epochs": 99, "batch": "1x99=7"}
+
+
+@pytest.mark.parametrize("name", all_benchmarks())
+def test_what_no_text_prints_passes_no_check(name: str) -> None:
+    """Nothing changes where it is something else."""
+    benchmark = all_benchmarks()[name]
+    invented = tuple(
+        msgspec.structs.replace(each, **{key: INVENTED[key] for key in INVENTED if key in each.inferred})
+        for each in benchmark.records
+    )
+    altered = msgspec.structs.replace(benchmark, records=invented)
+    assert judge(document_of(altered)) == judge(document_of(benchmark))
 
 
 WHOLE_TABLES = {"test images counted", "preallocated", "wrong unit", "no sum"}
