@@ -182,7 +182,9 @@ def test_blank_cells_of_a_row_that_has_others_are_remarked() -> None:
         "seconds_per_epoch.time_cost": "training time",
         "images_per_second.log_window": "speed",
     }
-    blank = [(each, name) for each in RECORDS if each.benchmark == "mxnet-multi-gpu" for name in words.keys() - each.metrics]
+    blank = [
+        (each, name) for each in RECORDS if each.benchmark == "mxnet-multi-gpu" for name in words.keys() - each.metrics
+    ]
     assert len(blank) == 8
     assert [each.row for each, name in blank if not re.search(f"{words[name]}|cells are left blank", each.remark)] == []
 

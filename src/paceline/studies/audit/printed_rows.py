@@ -105,8 +105,8 @@ class PrintedRow:
 
     def one(self, quantity: str) -> PrintedNumber | None:
         """The quantity where the row has one figure for it."""
-        found = self.quantities.get(quantity, ())
-        return found[0] if len(found) == 1 else None
+        found = self.quantities.get(quantity)
+        return found[0] if found and len(found) == 1 else None
 
 
 @dataclass(frozen=True)

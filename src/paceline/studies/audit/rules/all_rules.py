@@ -32,7 +32,8 @@ from paceline.studies.audit.rules import (
     equations,
     memories,
     processor_times,
-    prose,
+    prose_orders,
+    prose_ratios,
     trends,
 )
 from paceline.studies.audit.rules.checks import FigureKey, Rule, TableCheck, of_rows, of_tables
@@ -71,8 +72,8 @@ RULES = (
         "training and test", "test is not far above training in one row alone", of_tables(accuracies.training_and_test)
     ),
     Rule("errors and top-k", "accuracy + error = 100 %, and top-1 is at most top-5", of_rows(accuracies.error_and_top)),
-    Rule("claim", "a ratio in the prose is that of the table, on all devices that both have", prose.claims),
-    Rule("order", "an order in the prose is that of the table", prose.orders),
+    Rule("claim", "a ratio in the prose is that of the table, on all devices that both have", prose_ratios.claims),
+    Rule("order", "an order in the prose is that of the table", prose_orders.orders),
     Rule("command", "a command asks for as many devices as its heading has", commands.devices_of_commands),
     Rule("heading", "a command does not run the program of another heading", commands.programs_of_headings),
 )

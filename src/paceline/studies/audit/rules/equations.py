@@ -204,15 +204,16 @@ def _inefficient(printed: PrintedNumber, gain: PrintedNumber, devices: PrintedNu
 
 def _bases(table: PrintedTable) -> Callable[[PrintedRow], PrintedRow | None]:
     """Finds the one row about the same thing on one device; of several, none is known to be meant."""
-    alone: dict[tuple[str, ...], list[PrintedRow]] = {}
+    alone: dict[object, list[PrintedRow]] = {}
     for row in table.rows:
         if (devices := row.one(DEVICES)) and devices.value == 1:
             alone.setdefault(row.about, []).append(row)
+            alone.setdefault((row.about, row.setting), []).append(row)
 
     def base_of(row: PrintedRow) -> PrintedRow | None:
         devices, found = row.one(DEVICES), alone.get(row.about, [])
         if len(found) > 1:
-            found = [base for base in found if row.setting is not None and base.setting == row.setting]
+            found = alone.get((row.about, row.setting), []) if row.setting is not None else []
         return found[0] if devices and devices.value > 1 and len(found) == 1 else None
 
     return base_of

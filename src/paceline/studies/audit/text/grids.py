@@ -37,6 +37,7 @@ from paceline.studies.audit.printed_rows import (
 from paceline.studies.audit.text.headings import counts_machines, is_accuracy, quantity_of, subject_of
 from paceline.studies.audit.text.machines import machine_in
 from paceline.system.errors import UserError
+from paceline.system.text.safe_text import shortened
 
 BUSY = re.compile(
     r"\((?:(\d{1,9})-)?(\d{1,9})%\)"
@@ -44,6 +45,9 @@ BUSY = re.compile(
 INTERVAL = re.compile(r"\s*\d[\d.,]{0,20}\s?(?:[–—±]|\+/-)\s?\d")
 AGREES = 0.02  # part by which an epoch count from the prose may miss a row that it belongs to
 MOST_COLUMNS = 20_000  # of a table, which then takes seconds
+MOST_BLANKS = 500_000  # cells, where the table has not more of others
+LONGEST_CELL = 1_000  # letters that are read
+LONGEST_NAME = 80  # letters by which a cell is called
 MANY = 3  # rows, after which a column of nothing but different decimals is a result, not a setting
 
 TextGrid = Sequence[tuple[int, list[str]]]  # cells with their line, headings first
@@ -76,6 +80,8 @@ def table_of(title: str, heading: str, grid: TextGrid, context: ProseContext) ->
         return PrintedTable(title, ())
     if max(len(cells) for _, cells in grid) > MOST_COLUMNS:
         raise UserError(f"{title[:80]} has a row of more than {MOST_COLUMNS:,} cells; give a part of the table.")
+    _refuse_ragged(title, grid)
+    grid = [(line, [cell[:LONGEST_CELL] for cell in cells]) for line, cells in grid]
     first = [quantity_of(cell) for cell in grid[0][1]]
     across = sum(name is not None for name in first)
     down = sum(quantity_of(cells[0]) is not None and any(map(number, cells[1:])) for _, cells in grid[1:])
@@ -94,6 +100,16 @@ def table_of(title: str, heading: str, grid: TextGrid, context: ProseContext) ->
     )
 
 
+def _refuse_ragged(title: str, grid: TextGrid) -> None:
+    """Few rows that are much wider than the others would make work of blanks."""
+    cells = sum(len(row) for _, row in grid)
+    blanks = len(grid) * max(len(row) for _, row in grid) - cells
+    if blanks > max(MOST_BLANKS, cells):
+        raise UserError(
+            f"{title[:80]} lacks {blanks:,} cells in rows that are shorter than the widest; fill or cut them."
+        )
+
+
 def _transposed(grid: TextGrid) -> TextGrid:
     width = len(grid[0][1])
     columns = [[cells[i] if i < len(cells) else "" for _, cells in grid] for i in range(width)]
@@ -110,7 +126,7 @@ def _matrix(title: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
     kinds = [device_kind(label) if named else re.sub(r"\d", "", label) for label in labels]
     return [
         PrintedRow(
-            f"{title}, {cells[0]}, {label} (line {line})",
+            f"{title}, {_cut(cells[0])}, {_cut(label)} (line {line})",
             (cells[0], label),
             {quantity: found, DEVICES: (exact(count),)},
             units={quantity: unit} if (unit := memory_unit(cell)) else {},
@@ -129,16 +145,15 @@ def _by_devices(title: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
     parts = {i: _parts(heading) for i, heading in enumerate(headings) if i != at and not counts_machines(heading)}
     return [
         PrintedRow(
-            f"{title}, {cells[at]}, {name} (line {line})",
+            f"{title}, {_cut(cells[at])}, {_cut(name)} (line {line})",
             (name,),
             {quantity: found, DEVICES: (exact(count),)},
             setting=(name,),
         )
         for line, cells in body
         if at < len(cells) and (count := device_count(cells[at])) is not None
-        for i, names in parts.items()
-        if i < len(cells)
-        for name, text in _named_parts(names, cells[i])
+        for i, cell in enumerate(cells)
+        for name, text in _named_parts(parts.get(i, []), cell)
         if (found := _figures(quantity, text))
     ]
 
@@ -158,11 +173,15 @@ def _rows(title: str, grid: TextGrid) -> list[PrintedRow]:
     plan = _plan(headings, [cells for _, cells in body])
     rows = []
     for line, cells in body:
-        label = " | ".join(cells[i] for i in plan.words[:2] if i < len(cells) and cells[i])
+        label = " | ".join(_cut(cells[i]) for i in plan.words[:2] if i < len(cells) and cells[i])
         row = _row(plan, cells)
-        size = f" | {row.batch.text}" if row.batch else ""
+        size = f" | {_cut(row.batch.text)}" if row.batch else ""
         rows.append(replace(row, where=f"{title}, {label}{size} (line {line})"))
     return _with_shares(rows)
+
+
+def _cut(cell: str) -> str:
+    return shortened(cell, LONGEST_NAME)
 
 
 def _plan(headings: list[str], body: list[list[str]]) -> ColumnRoles:
