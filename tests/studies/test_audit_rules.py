@@ -134,6 +134,15 @@ def test_rows_that_stray_make_it_wide() -> None:
     assert wrong(f"dataset,images/s,s/epoch\n{rows}cifar10,530,100\n") == []
 
 
+@pytest.mark.parametrize(("speed", "counts"), [(515, None), (545, False), (555, False), (570, True)])
+def test_few_rows_contradict_only_what_no_validation_explains(speed: int, counts: bool | None) -> None:
+    """10,000 images that are validated add a fifteenth to the time of 50,000; rounding comes on top of it."""
+    found = [each for each in examine(document(f"dataset,images/s,s/epoch\ncifar10,{speed},100\n")) if each]
+    assert [each.counts for each in found] == ([] if counts is None else [counts])
+    steps = [each for each in examine(document(f"batch,images/s,step time (s)\n500,{speed},1.00\n")) if each]
+    assert [each.counts for each in steps] == ([] if counts is None else [counts])
+
+
 def test_unknown_data_set_has_the_same_images_in_all_rows() -> None:
     rows = "".join(f"x,{n},{n * 97},{10000 / n:.2f}\n" for n in range(1, 7))
     head = "network,gpus,images/s,s/epoch\n"

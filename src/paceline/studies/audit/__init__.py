@@ -40,7 +40,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 def audit(what: str) -> Audit:
     """The published figures, the tables of a file, or the results of a store."""
     collected = gc.isenabled()
-    gc.disable()  # a large table makes millions of values, none of which is garbage: looking for it takes half of the time
+    gc.disable()  # looking for garbage takes half of the time, and the values of a table are none
     try:
         return _summed_up(what, _judged(what))
     finally:
