@@ -178,6 +178,34 @@ def test_machine_of_an_earlier_section_is_not_that_of_a_later_one() -> None:
     assert len(wrong(f"## One\n### Setup\nMachine: p3.8xlarge.\n### Results\n{table}")) == 1
 
 
+@pytest.mark.parametrize(
+    ("heading", "machine", "counts"),
+    [
+        ("instance", "p3.8xlarge", True),
+        ("machine", "AWS EC2 p3.8xlarge (4x V100)", True),
+        ("system", "p3.8xlarge", False),  # maybe two of them
+        ("system", "p3.16xlarge", None),
+        ("instance", "p3.8xlarge x2", None),
+        ("instance", "p3.8xlarge (2)", None),
+        ("instance", "cluster of p3.8xlarge", None),
+        ("instance", "a machine of its own", None),
+    ],
+)
+def test_devices_are_held_against_the_machine_that_a_column_names(
+    heading: str, machine: str, counts: bool | None
+) -> None:
+    said = [] if counts is None else [("printed 8 devices, but p3.8xlarge has 4", counts)]
+    rows = f"|{heading}|gpus|images/s|\n|---|---|---|\n|{machine}|8|100|\n|p3.2xlarge|1|14|\n"
+    for text in (f"{heading},gpus,images/s\n{machine},8,100\np3.2xlarge,1,14\n", rows, f"On a DGX-2:\n\n{rows}"):
+        found = [each for each in examine(document(text)) if each]
+        assert [(each.text, each.counts) for each in found if each.rule == "machine"] == said
+
+
+def test_where_machines_are_counted_they_may_have_more_devices_than_one() -> None:
+    assert wrong("instance,nodes,gpus,images/s\np3.8xlarge,2,8,100\n") == []
+    assert wrong("Trained on a cluster.\n\n|instance|gpus|\n|---|---|\n|p3.8xlarge|8|\n") == []
+
+
 # Memory
 
 

@@ -35,7 +35,7 @@ from paceline.studies.audit.printed_rows import (
     numbers,
 )
 from paceline.studies.audit.text.headings import counts_machines, is_accuracy, quantity_of, subject_of
-from paceline.studies.audit.text.machines import machine_in
+from paceline.studies.audit.text.machine_columns import with_machines
 from paceline.system.errors import UserError
 from paceline.system.text.safe_text import shortened
 
@@ -60,6 +60,7 @@ class ProseContext:
     epochs: int | None = None
     dataset: str = ""
     machine: PrintedMachine | None = None
+    several: bool = False  # machines, of which it does not say how many a row had
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,8 @@ def table_of(title: str, heading: str, grid: TextGrid, context: ProseContext) ->
         rows = _rows(title, grid)
         memory_heading = next((cell for cell in grid[0][1] if quantity_of(cell) == MEMORY), "")
     named = " ".join(text for row in rows[:1000] for text in row.about)
-    if context.machine:
-        rows = [replace(row, machine=machine_in(" ".join(row.about)) or context.machine) for row in rows]
+    if not context.several:
+        rows = with_machines(rows, grid[0][1], context.machine)
     return PrintedTable(
         title, tuple(_with_epochs(rows, context.epochs)), dataset_in(named) or context.dataset, memory_heading
     )

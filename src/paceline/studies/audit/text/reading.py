@@ -103,8 +103,7 @@ class MarkdownReader:
             self.machine_level = max(self.headings, default=0)
 
     def context_of_table(self) -> ProseContext:
-        machine = None if self.several else self.context.machine
-        return ProseContext(self.context.epochs, self.context.dataset, machine)
+        return ProseContext(self.context.epochs, self.context.dataset, self.context.machine, self.several)
 
 
 def read_markdown(name: str, text: str) -> Document:
