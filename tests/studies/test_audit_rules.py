@@ -53,6 +53,10 @@ BROKEN = {  # by the rule: a file, and what is said
     ),
     "batch": ("batch,gpus\n128x8=1000,8\n", "printed 128x8=1000, but that makes 1024"),
     "utilisation": ("gpus,images/s\n1,100 (130%)\n", "printed 130%, but utilisation ends at 100%"),
+    "one unit": (
+        "gpus,total memory\n1,900 MB\n2,950 MB\n4,3.9 GB\n",
+        "memory is printed in MB and GB; compared in MB",
+    ),
     "speed-up": ("gpus,images/s,speed-up\n1,100,1\n2,150,1.9\n", "printed 1.9, but 150 / 100 = 1.5 (27% more)"),
     "efficiency": ("gpus,speed-up,efficiency\n2,1.5,95%\n", "printed 95%, but 1.5 / 2 devices = 75% (27% more)"),
     "linear": (
@@ -217,6 +221,49 @@ def test_same_digits_need_the_same_unit(unit: str, peak: str, is_wrong: bool) ->
     text = f"### Memory\n| | A | A + A |\n|---|---|---|\n| x | 903 {unit} | |\n## x\n### A + A\n```\na\n```\n"
     log = f"### A\n```\nrun\npeak memory ({peak})MiB\n```\n"
     assert ("unit" in {each.rule for each in wrong(text + log)}) is is_wrong
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (("900 MB", "1.8 GB", "3600 MB"), []),
+        (("0.9 GB", "1.8 GB", "900 MB"), ["memory is not a sum over cards: 0.9 on 4 after 1.8 on 2"]),
+        (
+            ("900", "1.8", "3.6"),
+            ["memory is not a sum over cards: 1.8 on 2 after 900 on 1"],
+        ),  # nothing tells them apart
+        (("900 MB", "1.8", "3600 MB"), []),
+    ],
+)
+def test_memory_of_a_column_is_compared_in_one_unit(cells: tuple[str, ...], said: list[str]) -> None:
+    for head, row in (("gpus,total memory\n", "{},{}\n"), ("|gpus|total memory|\n|---|---|\n", "|{}|{}|\n")):
+        text = head + "".join(row.format(2**i, cell) for i, cell in enumerate(cells))
+        assert [each.text for each in wrong(text)] == said
+
+
+def test_number_without_a_unit_among_others_is_not_checkable() -> None:
+    judged = judge(document("gpus,total memory\n1,900 MB\n2,1.8\n4,3600 MB\n"))
+    assert ("memory without a unit", 1) in [(each.quantity, each.figures) for each in judged.unchecked]
+    judged = judge(document("epochs,total time,time per epoch\n10,20 min,2 min\n10,20,120\n10,3 min,0.3 min\n"))
+    assert [each.text for each in judged.verdicts if each] == [
+        "training time is printed in min, and without a unit",
+        "time per epoch is printed in min, and without a unit",
+    ]
+
+
+def test_unit_of_a_table_is_that_of_its_heading() -> None:
+    table = "### {} memory (MiB)\n| | 1 | 2 |\n|---|---|---|\n| {} | {} | {} |\n"
+    page = f"B is memory efficient than A (2x)\n{table.format('Total', 'A', '1.8 GB', '3600')}"
+    assert wrong(f"{page}{table.format('Total', 'B', '858.3', '1800')}") == []
+
+
+def test_memory_of_two_tables_is_compared_in_one_unit() -> None:
+    table = "### Memory\n| | 1 | 2 |\n|---|---|---|\n| {} | {} | {} |\n"
+    page = f"B is memory efficient than A (2x)\n{table.format('A', '1.8 GB', '3.6 GB')}"
+    assert wrong(f"{page}{table.format('B', '900 MB', '1800 MB')}") == []
+    assert [each.text for each in wrong(f"{page}{table.format('B', '450 MB', '900 MB')}")] == [
+        "claimed 2 times, but 1.8 GB / 450 MB = 4.00 on 1 and 3.6 GB / 900 MB = 4.00 on 2"
+    ]
 
 
 def test_memory_is_a_sum_only_if_its_heading_is_one_elsewhere() -> None:

@@ -29,6 +29,8 @@ IDLE_MEMORY = "idle memory"
 SPEED_UP = "speed-up"
 EFFICIENCY = "efficiency"
 
+WITHOUT_UNIT = " without a unit"  # where others of the same column have one
+
 SETTINGS = (DEVICES, EPOCHS, BATCH)
 
 # Images to train on and to test with.
@@ -116,6 +118,7 @@ class PrintedTable:
     dataset: str = ""  # a key of DATASETS, where it is known
     memory_heading: str = ""  # by which tables of the same kind of memory know each other
     is_log: bool = False
+    units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of quantities with several: theirs, the others
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from paceline.studies.audit.printed_rows import (
     STEP_SECONDS,
     SYSTEM_SECONDS,
     USER_SECONDS,
+    WITHOUT_UNIT,
     AuditFinding,
     Document,
 )
@@ -35,6 +36,7 @@ from paceline.studies.audit.rules import (
     prose_orders,
     prose_ratios,
     trends,
+    units,
 )
 from paceline.studies.audit.rules.checks import FigureKey, Rule, TableCheck, of_rows, of_tables
 
@@ -61,6 +63,9 @@ RULES = (
     Rule("sum of memory", "a sum over cards grows with each card, at least by the weights", memories.sums),
     Rule("memory", "memory = peak - idle of each device", of_rows(memories.memory_difference)),
     Rule("unit", "the same digits have the same unit in summary and log", of_tables(memories.units)),
+    Rule(
+        "one unit", "note: figures of a column have one unit; of several, all are converted", of_tables(units.one_unit)
+    ),
     Rule("speed-up", "speed-up = speed / speed of one device", of_tables(equations.speed_up)),
     Rule("efficiency", "efficiency = speed-up / devices", of_tables(equations.efficiency)),
     Rule("linear", "more devices of a kind are at most 1.4 times as fast as linear", of_tables(trends.linear)),
@@ -94,6 +99,7 @@ WHY = {  # no check
     USER_SECONDS: "its program has too few runs that need as much processor time for each second",
     SYSTEM_SECONDS: "twice as much would still be less than user time",
     LOG_SECONDS: "no time in the summary",
+    **{f"{name}{WITHOUT_UNIT}": "others of its column have a unit" for name in (MEMORY, SECONDS, EPOCH_SECONDS)},
 }
 ACCURACY = "twice as much would be in range, and too few rows of its setting agree"
 

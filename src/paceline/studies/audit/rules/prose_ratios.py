@@ -6,7 +6,16 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cache
 
-from paceline.studies.audit.printed_rows import DEVICES, Document, PrintedNumber, PrintedRow, PrintedTable, ProseRatio
+from paceline.studies.audit.printed_rows import (
+    DEVICES,
+    MEBIBYTES,
+    MEMORY,
+    Document,
+    PrintedNumber,
+    PrintedRow,
+    PrintedTable,
+    ProseRatio,
+)
 from paceline.studies.audit.rules.checks import Checks, FigureKey, TableCheck, figures
 
 MOST_SHOWN = 5  # ratios in a sentence
@@ -58,17 +67,35 @@ def _ratios(better: Side, worse: Side, quantity: str) -> TableRatios:
     found = []
     for devices in shared:
         (row, figure), (other, against) = worse[devices], better[devices]
-        if total(against) and total(figure):
-            found.append((total(figure) / total(against), devices, figure, against, row, other))
+        factor = _factor(row, other, quantity)
+        if factor and total(against) and total(figure):
+            found.append((factor * total(figure) / total(against), devices, row, other))
     texts = [
-        f"{shown(figure)} / {shown(against)} = {ratio:.2f} on {devices}"
-        for ratio, devices, figure, against, *_ in found[:MOST_SHOWN]
+        f"{_with_unit(row, quantity, of=other)} / {_with_unit(other, quantity, of=row)} = {ratio:.2f} on {devices}"
+        for ratio, devices, row, other in found[:MOST_SHOWN]
     ]
     more = [f"{len(found) - MOST_SHOWN:,} more"] if len(found) > MOST_SHOWN else []
     covers = [figures(row, quantity) + figures(other, quantity) for *_, row, other in found]
     return TableRatios(
         sorted(ratio for ratio, *_ in found), " and ".join(texts + more), covers[0] if len(covers) == 1 else ()
     )
+
+
+def _factor(row: PrintedRow, other: PrintedRow, quantity: str) -> float | None:
+    """From the unit of one row to that of another; None where only one of them has any."""
+    here, there = _unit(row, quantity), _unit(other, quantity)
+    if here == there:
+        return 1.0
+    return MEBIBYTES[here] / MEBIBYTES[there] if here in MEBIBYTES and there in MEBIBYTES else None
+
+
+def _unit(row: PrintedRow, quantity: str) -> str:
+    return row.units.get(quantity, "").lower() if quantity == MEMORY else ""
+
+
+def _with_unit(row: PrintedRow, quantity: str, of: PrintedRow) -> str:
+    figure = shown(row.quantities[quantity])
+    return figure if _unit(row, quantity) == _unit(of, quantity) else f"{figure} {row.units[quantity]}"
 
 
 def _rows_by_name(document: Document) -> dict[tuple[str, str], list[PrintedRow]]:
