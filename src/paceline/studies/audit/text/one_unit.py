@@ -24,7 +24,7 @@ IN_SECONDS = re.compile(r"\b(s|secs?|seconds?)\b", re.IGNORECASE)
 
 
 def unit_of(quantity: str, text: str, heading: str) -> str:
-    """Of a cell, or of all its column; of times, which are read as seconds, it matters only if a number alone is one."""
+    """Of a cell, or of its column. Times are read as seconds, so it only matters whether a number alone is one."""
     if quantity == MEMORY:
         return memory_unit(text) or memory_unit(heading)
     if quantity not in TIMES:
