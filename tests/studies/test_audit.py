@@ -492,7 +492,7 @@ def test_number_is_read_with_its_last_digit(text: str, value: float, step: float
     assert found.step == pytest.approx(step)
 
 
-@pytest.mark.parametrize("text", ["", "N/A", "x", "?", "–", "228/228/219", "64x8", "1e3"])
+@pytest.mark.parametrize("text", ["", "N/A", "x", "?", "–", "228/228/219", "64x8", "1e3", "59 + 2 of 61", "28 of 38"])
 def test_what_is_no_plain_number_is_none(text: str) -> None:
     assert number(text) is None
 
@@ -527,6 +527,16 @@ def test_devices_are_counted_as_tables_write_them(text: str, count: int | None) 
 def test_epochs_of_the_prose_that_fit_no_row_are_those_of_something_else() -> None:
     text = "It was tuned for 7 epochs.\n\n| time (s) | s/epoch |\n|---|---|\n| 100 | 10 |\n| 200 | 20 |\n"
     assert examine(read_markdown("page.md", text)) == []
+
+
+def test_epochs_of_the_prose_that_fit_one_row_check_the_others_and_not_that_one() -> None:
+    """It was the row that said they belong here, so it cannot contradict them."""
+    table = "It was trained for 10 epochs.\n\n| time (s) | s/epoch |\n|---|---|\n| 100 | 10 |\n"
+    assert examine(read_markdown("page.md", table)) == []
+    assert [each and each.text for each in examine(read_markdown("page.md", f"{table}| 200 | 30 |\n"))] == [
+        "printed 30, but 200 / 10 epochs = 20 (1.5 times as much)"
+    ]
+    assert examine(read_markdown("page.md", f"{table}| 200 | 20 |\n")) == [None, None]
 
 
 def test_table_of_words_about_quantities_has_no_figures() -> None:

@@ -190,15 +190,20 @@ PLACES = {
 }
 
 
+SEARCHED = ("a heading", "a command", "a log")  # as a whole; a heading is read as prose as well
+FEW = ["a", "1 ", "a + ", "p3.8xlarge "]
+
+
 @pytest.mark.alone
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("piece", PIECES)
-def test_line_of_a_megabyte_takes_five_seconds(piece: str, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "piece"), [(place, piece) for place in PLACES for piece in (PIECES if place in SEARCHED else FEW)]
+)
+def test_line_of_a_megabyte_takes_five_seconds(place: str, piece: str) -> None:
     assert seconds(PLACES[place].format(piece * (1_000_000 // len(piece)))) < 5
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("piece", [*FEW, "1,", '"'])
 def test_line_of_a_megabyte_in_a_csv_file_takes_five_seconds(piece: str) -> None:
     line = piece * (1_000_000 // len(piece))
     for text in (f"{line}\n1,2\n", f"gpus,images/s\n1,{line}\n", f'gpus,images/s\n1,"{line}"\n'):

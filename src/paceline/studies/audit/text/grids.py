@@ -237,10 +237,13 @@ def _figures(name: str, text: str) -> tuple[PrintedNumber, ...]:
 
 
 def _with_epochs(rows: list[PrintedRow], epochs: int | None) -> list[PrintedRow]:
-    """The number of epochs from the prose, if it fits any row: it may have been about something else."""
+    """The number of epochs from the prose, if it fits any other row: it may have been about something else."""
     if not epochs or any(EPOCHS in row.quantities for row in rows):
         return rows
     pairs = [(row.one(SECONDS), row.one(EPOCH_SECONDS)) for row in rows]
-    if not any(a and b and abs(a.value / epochs - b.value) <= AGREES * b.value for a, b in pairs):
-        return rows
-    return [replace(row, quantities={**row.quantities, EPOCHS: (exact(epochs),)}) for row in rows]
+    fits = [bool(a and b and abs(a.value / epochs - b.value) <= AGREES * b.value) for a, b in pairs]
+    found, fitting = {EPOCHS: (exact(epochs),)}, sum(fits)
+    return [
+        replace(row, quantities={**row.quantities, **found}) if fitting > fit else row
+        for row, fit in zip(rows, fits, strict=True)
+    ]
