@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from benchmarks import audit
 from benchmarks.audit import CONTRADICTED, FACTORS, HEADING, MISSED, PAGE, WANTED, Trial
-from benchmarks.determined import Figure, figures, how_determined
+from benchmarks.determined import Figure, figures, how_determined, printed, within_rounding
 
 from paceline.catalog.published import all_benchmarks
 
@@ -29,6 +29,8 @@ def test_page_has_what_the_command_prints(trials: list[Trial]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("alteration", WANTED)
 def test_enough_is_noticed(trials: list[Trial], alteration: str) -> None:
+    exact = [each for each in trials if each.exact]
+    assert audit.rate(exact, alteration) >= WANTED[alteration]
     assert audit.rate(trials, alteration) >= WANTED[alteration]
 
 
@@ -64,6 +66,25 @@ def figure(benchmark: str, row: str, metric: str, position: int = 0) -> Figure:
 )
 def test_figure_follows_from_others(benchmark: str, row: str, metric: str, how: str) -> None:
     assert how_determined(figure(benchmark, row, metric), BENCHMARKS[benchmark]) == how
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "row", "metric", "exact"),
+    [
+        ("mxnet-multi-gpu", "2: 1 | resnet50 | 64x8", "seconds_per_epoch.time_cost", True),  # 50000 / 6200 = 8.06
+        ("mxnet-multi-gpu", "4: 1 | resnet50 | 64x2", "seconds_per_epoch.time_cost", False),  # 50000 / 1800 = 27.8
+        ("neon-vs-mxnet", "Neon, Titan X", "memory.idle", True),  # 1041 - 903
+        ("neon-vs-mxnet", "Neon, Titan X", "seconds.user", False),  # 20.616 - 3.303 = 17.313
+    ],
+)
+def test_figure_follows_from_others_within_rounding(benchmark: str, row: str, metric: str, exact: bool) -> None:
+    assert within_rounding(figure(benchmark, row, metric), BENCHMARKS[benchmark]) is exact
+
+
+def test_rounding_of_what_an_estimate_is_made_of_adds_up() -> None:
+    seven, two = printed("7.0"), printed("2")
+    assert (seven - two).rounding == pytest.approx(1.1)
+    assert (seven / two).rounding == pytest.approx(3.5 * (0.1 / 7 + 1 / 2))
 
 
 def test_altered_figures_keep_their_decimals() -> None:

@@ -176,6 +176,19 @@ def gpus_of(record: PublishedRow) -> int:
     return BENCHMARKS[record.benchmark].machines[record.machine].devices or 0
 
 
+def test_blank_cells_of_a_row_that_has_others_are_remarked() -> None:
+    words = {
+        "accuracy.test": "accuracy",
+        "seconds_per_epoch.time_cost": "training time",
+        "images_per_second.log_window": "speed",
+    }
+    blank = [
+        (each, name) for each in RECORDS if each.benchmark == "mxnet-multi-gpu" for name in words.keys() - each.metrics
+    ]
+    assert len(blank) == 8
+    assert [each.row for each, name in blank if not re.search(f"{words[name]}|cells are left blank", each.remark)] == []
+
+
 def named(record: PublishedRow) -> tuple[str, str]:
     return record.table, record.row
 

@@ -65,6 +65,14 @@ def test_names_say_what_differs_and_nothing_else(choices: dict[str, Any], expect
     assert names(**choices) == [f"{base}, {label}" if label else base for label in expected]
 
 
+def test_names_of_parts_that_differ_in_their_seed_say_it() -> None:
+    of = {"workload": "cifar10-conv", "framework": "fake"}
+    parts = [make_suite({**of, "seed": seed}, "the test") for seed in (1, 1337)]
+    cells = [cell for part in parts for cell in cells_of(part, machine())]
+    base = "cifar10-conv fake 1xcpu fake:device batch 128"
+    assert list(cell_names(cells).values()) == [f"{base}, seed 1", f"{base}, seed 1337"]
+
+
 def test_cells_that_differ_in_what_no_word_says_are_numbered() -> None:
     assert names(lr=[0.1, 0.1000000001]) == [
         "cifar10-conv fake 1xcpu fake:device batch 128",

@@ -53,6 +53,10 @@ BROKEN = {  # by the rule: a file, and what is said
     ),
     "batch": ("batch,gpus\n128x8=1000,8\n", "printed 128x8=1000, but that makes 1024"),
     "utilisation": ("gpus,images/s\n1,100 (130%)\n", "printed 130%, but utilisation ends at 100%"),
+    "one unit": (
+        "gpus,total memory\n1,900 MB\n2,950 MB\n4,3.9 GB\n",
+        "memory is printed in MB and GB; compared in MB",
+    ),
     "speed-up": ("gpus,images/s,speed-up\n1,100,1\n2,150,1.9\n", "printed 1.9, but 150 / 100 = 1.5 (27% more)"),
     "efficiency": ("gpus,speed-up,efficiency\n2,1.5,95%\n", "printed 95%, but 1.5 / 2 devices = 75% (27% more)"),
     "linear": (
@@ -134,6 +138,15 @@ def test_rows_that_stray_make_it_wide() -> None:
     assert wrong(f"dataset,images/s,s/epoch\n{rows}cifar10,530,100\n") == []
 
 
+@pytest.mark.parametrize(("speed", "counts"), [(515, None), (545, False), (555, False), (570, True)])
+def test_few_rows_contradict_only_what_no_validation_explains(speed: int, counts: bool | None) -> None:
+    """10,000 images that are validated add a fifteenth to the time of 50,000; rounding comes on top of it."""
+    found = [each for each in examine(document(f"dataset,images/s,s/epoch\ncifar10,{speed},100\n")) if each]
+    assert [each.counts for each in found] == ([] if counts is None else [counts])
+    steps = [each for each in examine(document(f"batch,images/s,step time (s)\n500,{speed},1.00\n")) if each]
+    assert [each.counts for each in steps] == ([] if counts is None else [counts])
+
+
 def test_unknown_data_set_has_the_same_images_in_all_rows() -> None:
     rows = "".join(f"x,{n},{n * 97},{10000 / n:.2f}\n" for n in range(1, 7))
     head = "network,gpus,images/s,s/epoch\n"
@@ -169,6 +182,34 @@ def test_machine_of_an_earlier_section_is_not_that_of_a_later_one() -> None:
     assert len(wrong(f"## One\n### Setup\nMachine: p3.8xlarge.\n### Results\n{table}")) == 1
 
 
+@pytest.mark.parametrize(
+    ("heading", "machine", "counts"),
+    [
+        ("instance", "p3.8xlarge", True),
+        ("machine", "AWS EC2 p3.8xlarge (4x V100)", True),
+        ("system", "p3.8xlarge", False),  # maybe two of them
+        ("system", "p3.16xlarge", None),
+        ("instance", "p3.8xlarge x2", None),
+        ("instance", "p3.8xlarge (2)", None),
+        ("instance", "cluster of p3.8xlarge", None),
+        ("instance", "a machine of its own", None),
+    ],
+)
+def test_devices_are_held_against_the_machine_that_a_column_names(
+    heading: str, machine: str, counts: bool | None
+) -> None:
+    said = [] if counts is None else [("printed 8 devices, but p3.8xlarge has 4", counts)]
+    rows = f"|{heading}|gpus|images/s|\n|---|---|---|\n|{machine}|8|100|\n|p3.2xlarge|1|14|\n"
+    for text in (f"{heading},gpus,images/s\n{machine},8,100\np3.2xlarge,1,14\n", rows, f"On a DGX-2:\n\n{rows}"):
+        found = [each for each in examine(document(text)) if each]
+        assert [(each.text, each.counts) for each in found if each.rule == "machine"] == said
+
+
+def test_where_machines_are_counted_they_may_have_more_devices_than_one() -> None:
+    assert wrong("instance,nodes,gpus,images/s\np3.8xlarge,2,8,100\n") == []
+    assert wrong("Trained on a cluster.\n\n|instance|gpus|\n|---|---|\n|p3.8xlarge|8|\n") == []
+
+
 # Memory
 
 
@@ -180,6 +221,49 @@ def test_same_digits_need_the_same_unit(unit: str, peak: str, is_wrong: bool) ->
     text = f"### Memory\n| | A | A + A |\n|---|---|---|\n| x | 903 {unit} | |\n## x\n### A + A\n```\na\n```\n"
     log = f"### A\n```\nrun\npeak memory ({peak})MiB\n```\n"
     assert ("unit" in {each.rule for each in wrong(text + log)}) is is_wrong
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (("900 MB", "1.8 GB", "3600 MB"), []),
+        (("0.9 GB", "1.8 GB", "900 MB"), ["memory is not a sum over cards: 0.9 on 4 after 1.8 on 2"]),
+        (
+            ("900", "1.8", "3.6"),
+            ["memory is not a sum over cards: 1.8 on 2 after 900 on 1"],
+        ),  # nothing tells them apart
+        (("900 MB", "1.8", "3600 MB"), []),
+    ],
+)
+def test_memory_of_a_column_is_compared_in_one_unit(cells: tuple[str, ...], said: list[str]) -> None:
+    for head, row in (("gpus,total memory\n", "{},{}\n"), ("|gpus|total memory|\n|---|---|\n", "|{}|{}|\n")):
+        text = head + "".join(row.format(2**i, cell) for i, cell in enumerate(cells))
+        assert [each.text for each in wrong(text)] == said
+
+
+def test_number_without_a_unit_among_others_is_not_checkable() -> None:
+    judged = judge(document("gpus,total memory\n1,900 MB\n2,1.8\n4,3600 MB\n"))
+    assert ("memory without a unit", 1) in [(each.quantity, each.figures) for each in judged.unchecked]
+    judged = judge(document("epochs,total time,time per epoch\n10,20 min,2 min\n10,20,120\n10,3 min,0.3 min\n"))
+    assert [each.text for each in judged.verdicts if each] == [
+        "training time is printed in min, and without a unit",
+        "time per epoch is printed in min, and without a unit",
+    ]
+
+
+def test_unit_of_a_table_is_that_of_its_heading() -> None:
+    table = "### {} memory (MiB)\n| | 1 | 2 |\n|---|---|---|\n| {} | {} | {} |\n"
+    page = f"B is memory efficient than A (2x)\n{table.format('Total', 'A', '1.8 GB', '3600')}"
+    assert wrong(f"{page}{table.format('Total', 'B', '858.3', '1800')}") == []
+
+
+def test_memory_of_two_tables_is_compared_in_one_unit() -> None:
+    table = "### Memory\n| | 1 | 2 |\n|---|---|---|\n| {} | {} | {} |\n"
+    page = f"B is memory efficient than A (2x)\n{table.format('A', '1.8 GB', '3.6 GB')}"
+    assert wrong(f"{page}{table.format('B', '900 MB', '1800 MB')}") == []
+    assert [each.text for each in wrong(f"{page}{table.format('B', '450 MB', '900 MB')}")] == [
+        "claimed 2 times, but 1.8 GB / 450 MB = 4.00 on 1 and 3.6 GB / 900 MB = 4.00 on 2"
+    ]
 
 
 def test_memory_is_a_sum_only_if_its_heading_is_one_elsewhere() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Literal
 
-from paceline.cli.application import EXIT_FAILED_CELLS, MachineFlag, StoreFlag, WaitFlag, app
+from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_NO_VERDICT, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.system.paths import default_store
 
 
@@ -77,6 +77,8 @@ def audit(
 ) -> int:
     """Recompute a results table, and list the cells that contradict each other.
 
+    It ends with exit code 2 if any do, and with 4 if no figure can be checked.
+
     Parameters
     ----------
     what
@@ -87,4 +89,6 @@ def audit(
 
     found = examine(what)
     sys.stdout.write(FORMATS[format](found))
-    return EXIT_FAILED_CELLS if found.findings else 0
+    if found.findings:
+        return EXIT_FAILED_CELLS
+    return 0 if found.checked else EXIT_NO_VERDICT

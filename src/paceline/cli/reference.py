@@ -36,7 +36,7 @@ EXIT_CODES = {
     EXIT_USER_ERROR: "a mistake in the command or in what it was given: one line says what is wrong",
     EXIT_FAILED_CELLS: "some cells failed, or something was found to be wrong",
     EXIT_REGRESSION: "slower than before (`compare`)",
-    EXIT_NO_VERDICT: "of some cell one cannot tell (`compare --require-verdict`)",
+    EXIT_NO_VERDICT: "one cannot tell: of some cell (`compare --require-verdict`), or of a table (`audit`)",
     EXIT_INTERRUPTED: "interrupted; finished runs are kept",
 }
 SUITE_FLAGS = "Flags of a suite"

@@ -29,6 +29,8 @@ IDLE_MEMORY = "idle memory"
 SPEED_UP = "speed-up"
 EFFICIENCY = "efficiency"
 
+WITHOUT_UNIT = " without a unit"  # where others of the same column have one
+
 SETTINGS = (DEVICES, EPOCHS, BATCH)
 
 # Images to train on and to test with.
@@ -37,7 +39,8 @@ DATASET_NAMES = {"cifar": "CIFAR-10", "mnist": "MNIST", "imagenet": "ImageNet"}
 DATASET_NAME = re.compile(r"cifar|(?<!e)mnist|(?<!tiny)(?<!tiny[-_ ])imagenet(?![-_ ]?(?:\d\d|v2|te\b))", re.IGNORECASE)
 
 DIGITS = re.compile(r"[~≈]?\s*(-?(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:\.\d{1,15})?)(?:([kK])(?![A-Za-z])|\s?(%)|)")
-GOES_ON = re.compile(r"[eE]?\d|\.\d|\s*[/x:]\s*\d|[-–—]\d")  # 228/228/219, 64x8, 1e3 and 3-4 are no plain numbers
+# 228/228/219, 64x8, 1e3, 3-4, 2 + 1 and 3 of 5 are no plain numbers.
+GOES_ON = re.compile(r"[eE]?\d|\.\d|\s*[/x:+]\s*\d|[-–—]\d|\s{1,9}of\s{1,9}\d")
 PART = r"(?:(\d{1,9}(?:\.\d{1,9})?)\s?"
 DURATION = re.compile(
     rf"{PART}h(?:ours?|rs?)?\s{{0,3}})?{PART}m(?:in|ins|inutes?)?(?![a-z])\s{{0,3}})?{PART}s(?:ecs?|econds?)?)?$"
@@ -105,8 +108,8 @@ class PrintedRow:
 
     def one(self, quantity: str) -> PrintedNumber | None:
         """The quantity where the row has one figure for it."""
-        found = self.quantities.get(quantity, ())
-        return found[0] if len(found) == 1 else None
+        found = self.quantities.get(quantity)
+        return found[0] if found and len(found) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class PrintedTable:
     dataset: str = ""  # a key of DATASETS, where it is known
     memory_heading: str = ""  # by which tables of the same kind of memory know each other
     is_log: bool = False
+    units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of quantities with several: theirs, the others
 
 
 @dataclass(frozen=True)

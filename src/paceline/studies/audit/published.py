@@ -71,7 +71,7 @@ def document_of(benchmark: Benchmark) -> Document:
         tuple(
             PrintedCommand(_where(each), each.command, each.device_count, each.framework_there)
             for each in benchmark.records
-            if each.command
+            if each.command and not {"command", "device_count"}.intersection(each.inferred)
         ),
     )
 
@@ -106,9 +106,10 @@ def _table(benchmark: Benchmark, title: str, records: list[PublishedRow]) -> Pri
 def _row(benchmark: Benchmark, record: PublishedRow) -> PrintedRow:
     figures = {name: _numbers(metric.printed) for name, metric in record.metrics.items()}
     quantities = {QUANTITIES[name]: found for name, found in figures.items() if name in QUANTITIES}
-    # A run on processors has no number of GPUs, as in its table.
-    quantities[DEVICES] = (exact(record.device_count if record.device_kind == "cuda" else 0),)
-    if record.epochs:
+    # A run on processors has no number of GPUs, as in its table. What no text prints is held against nothing.
+    if record.device_kind != "cuda" or "device_count" not in record.inferred:
+        quantities[DEVICES] = (exact(record.device_count if record.device_kind == "cuda" else 0),)
+    if record.epochs and "epochs" not in record.inferred:
         quantities[EPOCHS] = (exact(record.epochs),)
     machine = benchmark.machines[record.machine]
     name = re.split(r"[.,(]\s|\s\(|,", machine.text)[0]
@@ -117,7 +118,7 @@ def _row(benchmark: Benchmark, record: PublishedRow) -> PrintedRow:
         (record.framework, record.devices),
         quantities,
         {name: found[0] for name, found in figures.items() if name.startswith("accuracy.")},
-        batch(record.batch),
+        None if "batch" in record.inferred else batch(record.batch),
         {QUANTITIES[key]: each.printed_unit for key, each in record.metrics.items() if key in QUANTITIES},
         _setting(record),
         PrintedMachine(name, machine.devices) if machine.devices else None,

@@ -22,6 +22,7 @@ from paceline.studies.audit.printed_rows import (
     STEP_SECONDS,
     SYSTEM_SECONDS,
     USER_SECONDS,
+    WITHOUT_UNIT,
     AuditFinding,
     Document,
 )
@@ -32,8 +33,10 @@ from paceline.studies.audit.rules import (
     equations,
     memories,
     processor_times,
-    prose,
+    prose_orders,
+    prose_ratios,
     trends,
+    units,
 )
 from paceline.studies.audit.rules.definition import FigureKey, Rule, TableCheck, of_rows, of_tables
 
@@ -60,6 +63,9 @@ RULES = (
     Rule("sum of memory", "a sum over cards grows with each card, at least by the weights", memories.sums),
     Rule("memory", "memory = peak - idle of each device", of_rows(memories.memory_difference)),
     Rule("unit", "the same digits have the same unit in summary and log", of_tables(memories.units)),
+    Rule(
+        "one unit", "note: figures of a column have one unit; of several, all are converted", of_tables(units.one_unit)
+    ),
     Rule("speed-up", "speed-up = speed / speed of one device", of_tables(equations.speed_up)),
     Rule("efficiency", "efficiency = speed-up / devices", of_tables(equations.efficiency)),
     Rule("linear", "more devices of a kind are at most 1.4 times as fast as linear", of_tables(trends.linear)),
@@ -71,8 +77,8 @@ RULES = (
         "training and test", "test is not far above training in one row alone", of_tables(accuracies.training_and_test)
     ),
     Rule("errors and top-k", "accuracy + error = 100 %, and top-1 is at most top-5", of_rows(accuracies.error_and_top)),
-    Rule("claim", "a ratio in the prose is that of the table, on all devices that both have", prose.claims),
-    Rule("order", "an order in the prose is that of the table", prose.orders),
+    Rule("claim", "a ratio in the prose is that of the table, on all devices that both have", prose_ratios.claims),
+    Rule("order", "an order in the prose is that of the table", prose_orders.orders),
     Rule("command", "a command asks for as many devices as its heading has", commands.devices_of_commands),
     Rule("heading", "a command does not run the program of another heading", commands.programs_of_headings),
 )
@@ -93,6 +99,7 @@ WHY = {  # no check
     USER_SECONDS: "its program has too few runs that need as much processor time for each second",
     SYSTEM_SECONDS: "twice as much would still be less than user time",
     LOG_SECONDS: "no time in the summary",
+    **{f"{name}{WITHOUT_UNIT}": "others of its column have a unit" for name in (MEMORY, SECONDS, EPOCH_SECONDS)},
 }
 ACCURACY = "twice as much would be in range, and too few rows of its setting agree"
 

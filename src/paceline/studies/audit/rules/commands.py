@@ -8,7 +8,7 @@ from collections import Counter
 from paceline.studies.audit.printed_rows import Document, PrintedCommand
 from paceline.studies.audit.rules.definition import Checks, TableCheck
 
-PROGRAM = re.compile(r"[\w./-]{0,200}?([\w-]{1,100}\.(?:py|sh|lua|jl|exe))(?![\w.])")
+PROGRAM = re.compile(r"(?<![\w-])([\w-]{1,100}\.(?:py|sh|lua|jl|exe))(?![\w.])")
 OF_A_HEADING = 2  # commands with one program, before it is taken for the program of that heading
 
 
@@ -43,9 +43,10 @@ def programs_of_headings(document: Document) -> Checks:
     own = {heading: name for heading, name in own.items() if counts[heading][name] >= OF_A_HEADING}
     if len(set(own.values())) < 2:
         return
+    owners = {name: heading for heading, name in reversed(own.items())}
     for command, program in named:
-        others = [heading for heading, name in own.items() if name == program and heading != command.heading]
         if command.heading not in own:
             continue
-        wrong = f"heading is {command.heading}, but `{program}` is the program of {others[0]}" if others else None
-        yield TableCheck(command.where, wrong if own[command.heading] != program else None)
+        is_wrong = own[command.heading] != program and program in owners
+        wrong = f"heading is {command.heading}, but `{program}` is the program of {owners.get(program)}"
+        yield TableCheck(command.where, wrong if is_wrong else None)

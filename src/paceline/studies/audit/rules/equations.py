@@ -28,7 +28,7 @@ from paceline.studies.audit.rules.robust_statistics import FAR, spread
 
 RATIO_TOLERANCE = 0.01  # beyond the printed digits, for figures that were computed from others
 FEWEST_ROWS = 5  # that show how far the rows of a table stray
-UNKNOWN_STRAY = 0.10  # where they are fewer; speed and time may have been taken at different moments
+UNKNOWN_STRAY = 0.10  # where they are fewer: one of the two may hold validation (7 %) and the first batch
 LEAST_STRAY = 0.03  # some epochs leave out an incomplete batch, and a few rows stray more than most
 SAME_COUNT = 0.02  # so near to 60,000 is 60,000
 
@@ -87,17 +87,18 @@ def _same_images(rows: list[TimedEpoch]) -> Checks:
 
 
 def _against(count: int, rows: list[TimedEpoch]) -> Checks:
-    """How far speed and time may stray from each other is what most rows of the table do."""
+    """How far speed and time may stray is what most rows of the table do; too few of them show no more than a note."""
     known = len(rows) >= FEWEST_ROWS
     stray = FAR * _count(rows)[1]
-    allowed = min(max(stray, LEAST_STRAY), UNKNOWN_STRAY) if known else UNKNOWN_STRAY
+    allowed = min(max(stray, LEAST_STRAY), UNKNOWN_STRAY)
     for row, speed, epoch in rows:
         right = count / epoch.value
         rounding = speed.step + right * epoch.step / epoch.value
-        within = max(rounding, right * allowed) if known else rounding + right * allowed
+        within = max(rounding, right * allowed) if known else rounding + right * LEAST_STRAY
         text = contradiction(speed, right, within, f"{count:,} images / {epoch.text} s")
         time = EPOCH_SECONDS if EPOCH_SECONDS in row.quantities else SECONDS
-        yield TableCheck(row.where, text, figures(row, IMAGES_PER_SECOND, time))
+        counts = known or abs(speed.value - right) > rounding + right * UNKNOWN_STRAY
+        yield TableCheck(row.where, text, figures(row, IMAGES_PER_SECOND, time), counts=counts)
 
 
 def _products(rows: list[TimedEpoch]) -> list[float]:
@@ -137,9 +138,10 @@ def step_time(row: PrintedRow) -> Checks:
     rights = [(size, unit, size * per / step.value) for size in sorted(batches) for unit, per in TIME_UNITS.items()]
     if rights and speed.value > 0:
         size, unit, right = min(rights, key=lambda each: abs(math.log(speed.value / each[2])))
-        within = speed.step + right * (step.step / step.value + UNKNOWN_STRAY)
-        text = contradiction(speed, right, within, f"{size} images / {step.text} {unit}")
-        yield TableCheck(row.where, text, figures(row, IMAGES_PER_SECOND, STEP_SECONDS))
+        rounding = speed.step + right * step.step / step.value
+        text = contradiction(speed, right, rounding + right * LEAST_STRAY, f"{size} images / {step.text} {unit}")
+        counts = abs(speed.value - right) > rounding + right * UNKNOWN_STRAY
+        yield TableCheck(row.where, text, figures(row, IMAGES_PER_SECOND, STEP_SECONDS), counts=counts)
 
 
 def speed_of_one(row: PrintedRow) -> Checks:
@@ -204,15 +206,16 @@ def _inefficient(printed: PrintedNumber, gain: PrintedNumber, devices: PrintedNu
 
 def _bases(table: PrintedTable) -> Callable[[PrintedRow], PrintedRow | None]:
     """Finds the one row about the same thing on one device; of several, none is known to be meant."""
-    alone: dict[tuple[str, ...], list[PrintedRow]] = {}
+    alone: dict[object, list[PrintedRow]] = {}
     for row in table.rows:
         if (devices := row.one(DEVICES)) and devices.value == 1:
             alone.setdefault(row.about, []).append(row)
+            alone.setdefault((row.about, row.setting), []).append(row)
 
     def base_of(row: PrintedRow) -> PrintedRow | None:
         devices, found = row.one(DEVICES), alone.get(row.about, [])
         if len(found) > 1:
-            found = [base for base in found if row.setting is not None and base.setting == row.setting]
+            found = alone.get((row.about, row.setting), []) if row.setting is not None else []
         return found[0] if devices and devices.value > 1 and len(found) == 1 else None
 
     return base_of

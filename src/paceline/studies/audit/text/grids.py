@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from paceline.studies.audit.printed_rows import (
     BATCH,
@@ -12,7 +12,6 @@ from paceline.studies.audit.printed_rows import (
     BUSY_PERCENT,
     COUNTED_DEVICES,
     DEVICES,
-    DIGITS,
     EPOCH_SECONDS,
     EPOCHS,
     IMAGES_PER_SECOND,
@@ -30,21 +29,24 @@ from paceline.studies.audit.printed_rows import (
     device_kind,
     duration,
     exact,
-    memory_unit,
     number,
     numbers,
 )
-from paceline.studies.audit.text.headings import counts_machines, is_accuracy, quantity_of, subject_of
-from paceline.studies.audit.text.machines import machine_in
+from paceline.studies.audit.text.column_roles import ColumnRoles, roles_of
+from paceline.studies.audit.text.headings import counts_machines, quantity_of, subject_of
+from paceline.studies.audit.text.machine_columns import with_machines
+from paceline.studies.audit.text.one_unit import in_one_unit, unit_of
 from paceline.system.errors import UserError
+from paceline.system.text.safe_text import shortened
 
 BUSY = re.compile(
     r"\((?:(\d{1,9})-)?(\d{1,9})%\)"
 )  # (8-80%) behind a speed: 8 GPUs that were busy for 80 % of the time
-INTERVAL = re.compile(r"\s*\d[\d.,]{0,20}\s?(?:[–—±]|\+/-)\s?\d")
 AGREES = 0.02  # part by which an epoch count from the prose may miss a row that it belongs to
 MOST_COLUMNS = 20_000  # of a table, which then takes seconds
-MANY = 3  # rows, after which a column of nothing but different decimals is a result, not a setting
+MOST_BLANKS = 500_000  # cells, where the table has not more of others
+LONGEST_CELL = 1_000  # letters that are read
+LONGEST_NAME = 80  # letters by which a cell is called
 
 TextGrid = Sequence[tuple[int, list[str]]]  # cells with their line, headings first
 
@@ -56,18 +58,7 @@ class ProseContext:
     epochs: int | None = None
     dataset: str = ""
     machine: PrintedMachine | None = None
-
-
-@dataclass(frozen=True)
-class ColumnRoles:
-    """What the columns of a grid are, by their position."""
-
-    headings: list[str]
-    quantities: dict[int, str]
-    accuracies: dict[int, str]
-    words: list[int] = field(default_factory=list)  # all others
-    names: list[int] = field(default_factory=list)  # those of them without a number
-    settings: list[int] = field(default_factory=list)  # those of them that were probably chosen
+    several: bool = False  # machines, of which it does not say how many a row had
 
 
 def table_of(title: str, heading: str, grid: TextGrid, context: ProseContext) -> PrintedTable:
@@ -76,22 +67,33 @@ def table_of(title: str, heading: str, grid: TextGrid, context: ProseContext) ->
         return PrintedTable(title, ())
     if max(len(cells) for _, cells in grid) > MOST_COLUMNS:
         raise UserError(f"{title[:80]} has a row of more than {MOST_COLUMNS:,} cells; give a part of the table.")
+    _refuse_ragged(title, grid)
+    grid = [(line, [cell[:LONGEST_CELL] for cell in cells]) for line, cells in grid]
     first = [quantity_of(cell) for cell in grid[0][1]]
     across = sum(name is not None for name in first)
     down = sum(quantity_of(cells[0]) is not None and any(map(number, cells[1:])) for _, cells in grid[1:])
     subject, memory_heading = subject_of(heading), ""
     if subject and {name for name in first if name} <= {DEVICES} and first.count(DEVICES) < 2 and not down:
-        rows = _by_devices(title, subject, grid) if across else _matrix(title, subject, grid)
+        rows = _by_devices(title, heading, subject, grid) if across else _matrix(title, heading, subject, grid)
     else:
         grid = _transposed(grid) if down > max(across, 1) else grid
         rows = _rows(title, grid)
         memory_heading = next((cell for cell in grid[0][1] if quantity_of(cell) == MEMORY), "")
     named = " ".join(text for row in rows[:1000] for text in row.about)
-    if context.machine:
-        rows = [replace(row, machine=machine_in(" ".join(row.about)) or context.machine) for row in rows]
-    return PrintedTable(
-        title, tuple(_with_epochs(rows, context.epochs)), dataset_in(named) or context.dataset, memory_heading
-    )
+    if not context.several:
+        rows = with_machines(rows, grid[0][1], context.machine)
+    rows = _with_epochs(rows, context.epochs)
+    return in_one_unit(PrintedTable(title, tuple(rows), dataset_in(named) or context.dataset, memory_heading))
+
+
+def _refuse_ragged(title: str, grid: TextGrid) -> None:
+    """Few rows that are much wider than the others would make work of blanks."""
+    cells = sum(len(row) for _, row in grid)
+    blanks = len(grid) * max(len(row) for _, row in grid) - cells
+    if blanks > max(MOST_BLANKS, cells):
+        raise UserError(
+            f"{title[:80]} lacks {blanks:,} cells in rows that are shorter than the widest; fill or cut them."
+        )
 
 
 def _transposed(grid: TextGrid) -> TextGrid:
@@ -100,7 +102,7 @@ def _transposed(grid: TextGrid) -> TextGrid:
     return [(grid[0][0], column) for column in columns]
 
 
-def _matrix(title: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
+def _matrix(title: str, heading: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
     """A row for each cell, since the table is about one quantity of two things: framework and devices, say."""
     (_, headings), *body = grid
     labels = headings[1:]
@@ -110,10 +112,10 @@ def _matrix(title: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
     kinds = [device_kind(label) if named else re.sub(r"\d", "", label) for label in labels]
     return [
         PrintedRow(
-            f"{title}, {cells[0]}, {label} (line {line})",
+            f"{title}, {_cut(cells[0])}, {_cut(label)} (line {line})",
             (cells[0], label),
             {quantity: found, DEVICES: (exact(count),)},
-            units={quantity: unit} if (unit := memory_unit(cell)) else {},
+            units={quantity: unit_of(quantity, cell, heading)},
             setting=None if kind is None else (cells[0], kind),
         )
         for line, cells in body
@@ -122,23 +124,23 @@ def _matrix(title: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
     ]
 
 
-def _by_devices(title: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
+def _by_devices(title: str, heading: str, quantity: str, grid: TextGrid) -> list[PrintedRow]:
     """Likewise, where the number of devices is a column; 228/228/219 under a(X/Y/Z) are three figures."""
     (_, headings), *body = grid
-    at = next(i for i, heading in enumerate(headings) if quantity_of(heading) == DEVICES)
-    parts = {i: _parts(heading) for i, heading in enumerate(headings) if i != at and not counts_machines(heading)}
+    at = next(i for i, each in enumerate(headings) if quantity_of(each) == DEVICES)
+    parts = {i: _parts(each) for i, each in enumerate(headings) if i != at and not counts_machines(each)}
     return [
         PrintedRow(
-            f"{title}, {cells[at]}, {name} (line {line})",
+            f"{title}, {_cut(cells[at])}, {_cut(name)} (line {line})",
             (name,),
             {quantity: found, DEVICES: (exact(count),)},
+            units={quantity: unit_of(quantity, text, heading)},
             setting=(name,),
         )
         for line, cells in body
         if at < len(cells) and (count := device_count(cells[at])) is not None
-        for i, names in parts.items()
-        if i < len(cells)
-        for name, text in _named_parts(names, cells[i])
+        for i, cell in enumerate(cells)
+        for name, text in _named_parts(parts.get(i, []), cell)
         if (found := _figures(quantity, text))
     ]
 
@@ -155,50 +157,18 @@ def _named_parts(names: list[str], cell: str) -> list[tuple[str, str]]:
 
 def _rows(title: str, grid: TextGrid) -> list[PrintedRow]:
     (_, headings), *body = grid
-    plan = _plan(headings, [cells for _, cells in body])
+    plan = roles_of(headings, [cells for _, cells in body])
     rows = []
     for line, cells in body:
-        label = " | ".join(cells[i] for i in plan.words[:2] if i < len(cells) and cells[i])
+        label = " | ".join(_cut(cells[i]) for i in plan.words[:2] if i < len(cells) and cells[i])
         row = _row(plan, cells)
-        size = f" | {row.batch.text}" if row.batch else ""
+        size = f" | {_cut(row.batch.text)}" if row.batch else ""
         rows.append(replace(row, where=f"{title}, {label}{size} (line {line})"))
     return _with_shares(rows)
 
 
-def _plan(headings: list[str], body: list[list[str]]) -> ColumnRoles:
-    all_of_them = {i: name for i, heading in enumerate(headings) if (name := quantity_of(heading))}
-    # Of two columns of one quantity, the second is about something else; devices may be listed before they are counted.
-    first = {name: i for i, name in reversed(all_of_them.items())}
-    quantities = {i: name for i, name in all_of_them.items() if name == DEVICES or first[name] == i}
-    accuracies = {i: heading for i, heading in enumerate(headings) if i not in all_of_them and is_accuracy(heading)}
-    words = [
-        i
-        for i, heading in enumerate(headings)
-        if i not in all_of_them and i not in accuracies and heading.lower() != "status"
-    ]
-    columns = {i: [cells[i] for cells in body if i < len(cells) and cells[i]] for i in words}
-    names = [i for i in words if not any(map(DIGITS.match, columns[i]))]
-    settings = [i for i in words if not _is_result(columns[i]) and not any(map(COUNTED_DEVICES.match, columns[i]))]
-    devices = next((i for i, name in quantities.items() if name == DEVICES), None)
-    settings = [i for i in settings if not (counts_machines(headings[i]) and _follows(i, devices, body))]
-    return ColumnRoles(headings, quantities, accuracies, words, names, settings)
-
-
-def _follows(column: int, devices: int | None, body: list[list[str]]) -> bool:
-    """True if each number of devices has one number of machines: they are then not a setting of their own."""
-    if devices is None:
-        return False
-    pairs = {(cells[devices], cells[column]) for cells in body if len(cells) > max(devices, column)}
-    return len(pairs) == len({count for count, _ in pairs})
-
-
-def _is_result(column: list[str]) -> bool:
-    """All different decimals are probably measured (power, loss), and so are intervals."""
-    if any(map(INTERVAL.match, column)):
-        return True
-    return (
-        len(column) > MANY and len(set(column)) == len(column) and all("." in text and number(text) for text in column)
-    )
+def _cut(cell: str) -> str:
+    return shortened(cell, LONGEST_NAME)
 
 
 def _row(plan: ColumnRoles, cells: list[str]) -> PrintedRow:
@@ -212,8 +182,7 @@ def _row(plan: ColumnRoles, cells: list[str]) -> PrintedRow:
             sizes.extend(filter(None, [batch(text)]))
         elif name not in quantities and (found := _figures(name, text)):
             quantities[name] = found
-            if name == MEMORY and (unit := memory_unit(text) or memory_unit(plan.headings[i])):
-                units[name] = unit
+            units[name] = unit_of(name, text, plan.headings[i])
             if name == DEVICES and re.search(r"[A-Za-z]", text):
                 kind = None if "+" in text and ":" in text else device_kind(text)
         if name == IMAGES_PER_SECOND and (busy := BUSY.search(text)):
@@ -268,10 +237,13 @@ def _figures(name: str, text: str) -> tuple[PrintedNumber, ...]:
 
 
 def _with_epochs(rows: list[PrintedRow], epochs: int | None) -> list[PrintedRow]:
-    """The number of epochs from the prose, if it fits any row: it may have been about something else."""
+    """The number of epochs from the prose, if it fits any other row: it may have been about something else."""
     if not epochs or any(EPOCHS in row.quantities for row in rows):
         return rows
     pairs = [(row.one(SECONDS), row.one(EPOCH_SECONDS)) for row in rows]
-    if not any(a and b and abs(a.value / epochs - b.value) <= AGREES * b.value for a, b in pairs):
-        return rows
-    return [replace(row, quantities={**row.quantities, EPOCHS: (exact(epochs),)}) for row in rows]
+    fits = [bool(a and b and abs(a.value / epochs - b.value) <= AGREES * b.value) for a, b in pairs]
+    found, fitting = {EPOCHS: (exact(epochs),)}, sum(fits)
+    return [
+        replace(row, quantities={**row.quantities, **found}) if fitting > fit else row
+        for row, fit in zip(rows, fits, strict=True)
+    ]

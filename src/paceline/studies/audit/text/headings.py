@@ -51,7 +51,9 @@ ANY = re.compile(
     r"time|sec|\bs\b|epoch|/|per|gpu|device|card|batch|b\b|memory|speed|scaling|efficiency|fps|throughput|step"
 )
 TOP = re.compile(r"(top[ -]?|acc(uracy)?@)[15]\b")
-MACHINES = re.compile(r"#?\s*(number of |num )?(nodes?|hosts?|machines)( num| number| count)?$")
+MACHINES = re.compile(
+    r"#?\s*(number of |num )?(nodes?|hosts?|machines|instances|servers|workers)( num| number| count)?$"
+)
 ACCURACY = re.compile(
     r"\b(accuracy|acc|top[ -]?[15]|(test|val|validation|train|training|classification) err(or)?)\b|acc@"
 )

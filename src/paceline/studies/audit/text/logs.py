@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from paceline.studies.audit.printed_rows import (
     DEVICES,
@@ -27,7 +28,12 @@ from paceline.studies.audit.printed_rows import (
 )
 
 TIMES = {"real": SECONDS, "user": USER_SECONDS, "sys": SYSTEM_SECONDS}
+MOST_LOGS = 50  # sets of so many devices in the logs of a framework: of more, none is held against a summary
 DIFFERENCE = re.compile(r"\(\s{0,9}(\d[\d.,]{0,15})\s{0,9}[-−]\s{0,9}(\d[\d.,]{0,15})\s{0,9}\)")
+
+
+DeviceWords = tuple[frozenset[str], ...]  # of the name of each
+LogsOfFramework = dict[tuple[str, float], dict[DeviceWords, list[PrintedRow]]]  # and of so many devices
 
 
 @dataclass(frozen=True)
@@ -87,19 +93,22 @@ def _row(block: LogBlock) -> PrintedRow:
 
 def with_logs(tables: Sequence[PrintedTable], log: PrintedTable) -> list[PrintedTable]:
     """What the log has of the rows of a summary, if just one of its blocks can be meant."""
-    by_framework: dict[tuple[str, float], list[PrintedRow]] = {}
+    logs: LogsOfFramework = {}
     for row in log.rows:
         devices = row.one(DEVICES)
-        by_framework.setdefault((row.about[0].lower(), devices.value if devices else 0), []).append(row)
-    return [replace(table, rows=tuple(_joined(row, by_framework) for row in table.rows)) for table in tables]
+        of_framework = logs.setdefault((row.about[0].lower(), devices.value if devices else 0), {})
+        of_framework.setdefault(_words(row.about[1]), []).append(row)
+    return [replace(table, rows=tuple(_joined(row, logs) for row in table.rows)) for table in tables]
 
 
-def _joined(row: PrintedRow, by_framework: dict[tuple[str, float], list[PrintedRow]]) -> PrintedRow:
+def _joined(row: PrintedRow, logs: LogsOfFramework) -> PrintedRow:
     devices = row.one(DEVICES)
     if len(row.about) != 2 or not devices or not (SECONDS in row.quantities or MEMORY in row.quantities):
         return row
-    candidates = by_framework.get((row.about[0].lower(), devices.value), [])
-    meant = [log for log in candidates if _alike(log.about[1], row.about[1])]
+    candidates, here = logs.get((row.about[0].lower(), devices.value), {}), _words(row.about[1])
+    if len(candidates) > MOST_LOGS:
+        return row
+    meant = [log for words, found in candidates.items() if _alike(words, here) for log in found[:2]]
     if len(meant) != 1:
         return row
     log, added = meant[0], dict(row.quantities)
@@ -110,8 +119,11 @@ def _joined(row: PrintedRow, by_framework: dict[tuple[str, float], list[PrintedR
     return replace(row, quantities=added, units={**log.units, **row.units})
 
 
-def _alike(longer: str, shorter: str) -> bool:
+@lru_cache(maxsize=1024)
+def _words(devices: str) -> DeviceWords:
+    return tuple(frozenset(name.lower().split()) for name in devices.split("+"))
+
+
+def _alike(longer: DeviceWords, shorter: DeviceWords) -> bool:
     """Titan X + GTX 980 is meant by Titan + 980: all words of one are among those of the other."""
-    pairs = zip(longer.split("+"), shorter.split("+"), strict=False)
-    sets = [(set(a.lower().split()), set(b.lower().split())) for a, b in pairs]
-    return all(a <= b or b <= a for a, b in sets)
+    return all(a <= b or b <= a for a, b in zip(longer, shorter, strict=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from paceline.studies.audit.printed_rows import PrintedMachine
 
@@ -48,12 +47,11 @@ def machine_in(text: str) -> PrintedMachine | None:
     """The largest machine that a text names; a number of cards with it counts as well."""
     bare = LINK.sub(" ", text)
     found = [*NAMED.findall(bare), *(f"{name}large" for name in SHORT.findall(bare))]
-    known = [
-        PrintedMachine(name, GPUS[name.lower()], bool(ALONE.search(bare))) for name in found if name.lower() in GPUS
-    ]
-    largest = max(known, key=lambda each: each.devices, default=None)
-    most = max(map(int, COUNTED.findall(bare)), default=0)
-    return replace(largest, devices=max(most, largest.devices)) if largest else None
+    largest = max((name for name in found if name.lower() in GPUS), key=lambda name: GPUS[name.lower()], default=None)
+    if not largest:
+        return None
+    devices = max(GPUS[largest.lower()], *map(int, COUNTED.findall(bare)), 0)
+    return PrintedMachine(largest, devices, bool(ALONE.search(bare)))
 
 
 def speaks_of_several(text: str) -> bool:

@@ -15,10 +15,13 @@ from paceline.studies.audit.text.machines import machine_in, speaks_of_several
 from paceline.studies.audit.text.sentences import claim_in, order_in
 from paceline.system.errors import UserError
 from paceline.system.files.user_files import read_text
+from paceline.system.text.safe_text import shortened
 
 BAR_RULE = re.compile(r"[|:\- \t]+")  # between the headings of a table and its rows
 EPOCHS_IN_PROSE = re.compile(r"\bepochs?\W{0,6}(\d{1,9})\b(?!\.\d)|(?<![.\d])(\d{1,9})\s{1,9}epochs?\b", re.IGNORECASE)
 LONGEST_CAPTION = 80
+LONGEST_HEADING = 1000  # letters, since every row below says where it stands
+LONGEST_QUOTED = 300  # of a line of prose
 LARGEST = 50_000_000  # bytes
 
 
@@ -59,7 +62,8 @@ class MarkdownReader:
     @property
     def title(self) -> str:
         below = [text for level, text in sorted(self.headings.items()) if level > 1]
-        return ", ".join([*(below or self.headings.values()), *([self.caption] if self.caption else [])]) or "table"
+        words = ", ".join([*(below or self.headings.values()), *([self.caption] if self.caption else [])])
+        return shortened(words, LONGEST_HEADING) or "table"
 
     @property
     def last_heading(self) -> str:
@@ -67,7 +71,7 @@ class MarkdownReader:
 
     def heading(self, level: int, text: str) -> None:
         self.headings = {above: kept for above, kept in self.headings.items() if above < level}
-        self.headings[level] = text.strip(" :#")
+        self.headings[level] = shortened(text.strip(" :#"), LONGEST_HEADING)
         self.caption = ""
         if level < self.machine_level:  # a section that is over
             self.context.machine = None
@@ -80,7 +84,7 @@ class MarkdownReader:
             self.context.epochs = int(found[1] or found[2])
         self.context.dataset = dataset_in(line) or self.context.dataset
         self._machine(line)
-        where = f'"{line.strip(" *-")}" (line {line_number})'
+        where = f'"{shortened(line.strip(" *-"), LONGEST_QUOTED)}" (line {line_number})'
         if order := order_in(line, where):
             self.orders.append(order)
         elif claim := claim_in(line, where):
@@ -93,8 +97,7 @@ class MarkdownReader:
             self.machine_level = max(self.headings, default=0)
 
     def context_of_table(self) -> ProseContext:
-        machine = None if self.several else self.context.machine
-        return ProseContext(self.context.epochs, self.context.dataset, machine)
+        return ProseContext(self.context.epochs, self.context.dataset, self.context.machine, self.several)
 
 
 def read_markdown(name: str, text: str) -> Document:
