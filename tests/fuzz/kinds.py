@@ -11,6 +11,7 @@ from pathlib import Path
 from paceline.bundles.manifest import MANIFEST_FILE
 from paceline.plan.suite import FIELDS, known_suites
 from paceline.run.worker import LOG_FILE
+from paceline.store.index.file import INDEX_FILE
 from paceline.store.records.runs import RUN_FOLDER
 from tests.bundles.made import FIRST, Files, pack, read, with_true_list
 from tests.fuzz import nasty
@@ -168,6 +169,8 @@ def _changed_lines(content: bytes, draw: random.Random) -> bytes:
 def stores(draw: random.Random, material: Material) -> Input:
     """A store of which some file is damaged, or is no file."""
     store = material.copy_of_store()
+    if draw.random() < 0.5:
+        (store / INDEX_FILE).unlink()  # else records are not read again
     for _ in range(draw.choice((1, 1, 2))):
         _spoil(draw.choice([path for path in sorted(store.rglob("*")) if not path.is_symlink()]), draw)
     return _asked("stores", draw, store)
