@@ -138,8 +138,14 @@ def bundles(draw: random.Random, material: Material) -> Input:
     else:
         pack(_forged(read(material.bundle), draw), path)
     here = ("--store", str(store))
-    shown = ("show", "--layout", draw.choice(LAYOUTS), "--format", draw.choice(FORMATS), *here)
-    return Input("bundles", ("import", str(path), *here), folder, (store,), ("store",), then=shown)
+    then = draw.choice(
+        (
+            ("show", "--layout", draw.choice(LAYOUTS), "--format", draw.choice(FORMATS)),
+            ("report", "-o", str(folder / "out.html")),
+            ("compare", str(store), str(store)),
+        )
+    )
+    return Input("bundles", ("import", str(path), *here), folder, (store,), ("store",), (*then, *here))
 
 
 def _forged(files: Files, draw: random.Random) -> Files:
