@@ -21,10 +21,12 @@ from paceline.bundles.manifest import MANIFEST_FILE
 from paceline.bundles.record_checks import moment
 from paceline.bundles.selection import BundleRequest
 from paceline.plan.cell import Cell
+from paceline.plan.external.command import ExternalCommand
 from paceline.plan.planning import Run, make_job
 from paceline.report.tables.render import text
 from paceline.run.worker import LOG_FILE
 from paceline.store import certificates
+from paceline.store.index.command_usage import CommandUsage, WaiterReport
 from paceline.store.records.certificate import Certificate
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
@@ -74,6 +76,29 @@ def filled(folder: Path) -> Store:
     save(store, of_machine(BROKEN, "three", elsewhere(), FAILING), FAILED)
     certificates.save(store.folder, certificate())
     return store
+
+
+def timed(store: Store, command: ExternalCommand) -> None:
+    """A run of `paceline time` that took a second."""
+    cell = msgspec.structs.replace(CELL, workload="command", framework="train.py", batch_size=0, command=command)
+    measured = of_machine("20250104-000001-ffffff", "timed", elsewhere(), cell)
+    save_plan(store, {cell: ["timed"]}, suite="time")
+    folder = store.create_run(measured)
+    (folder / "log.txt").write_text("Speed: 100\n")
+    sample = {"time": 1.0, "load": 0.0, "ranks": {}, "gpus": [], "cores": [[1.0, 0.0]] * 4}
+    (folder / "monitor.jsonl").write_text("".join(json.dumps({**sample, "time": at}) + "\n" for at in (1.0, 2.0)))
+    usage = CommandUsage(
+        seconds=1.0,
+        user_seconds=0.5,
+        system_seconds=0.1,
+        times_sampled=False,
+        largest_process_bytes=2**20,
+        left_behind=0,
+        found=((100.0,),) * len(command.metrics),
+    )
+    (folder / "usage.json").write_bytes(msgspec.json.encode(usage))
+    (folder / "waiter.json").write_bytes(msgspec.json.encode(WaiterReport(exit_code=0, seconds=1.0)))
+    store.finish_run(folder, OK)
 
 
 def made_stores(folder: Path) -> Path:

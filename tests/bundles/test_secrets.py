@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -16,12 +15,11 @@ from paceline.bundles.selection import BundleRequest
 from paceline.plan.external.command import ExternalCommand, OutputMetric
 from paceline.report.page.report_page import write_report
 from paceline.report.tables.render import text
-from paceline.store.index.command_usage import CommandUsage
 from paceline.store.store import Store
 from paceline.system.errors import UserError
-from tests.bundles.made import ALL, FIRST, elsewhere, of_machine, save
+from tests.bundles.made import ALL, FIRST, elsewhere, of_machine, save, timed
 from tests.factories.machines import machine
-from tests.factories.runs import CELL, OK, save_plan
+from tests.factories.runs import CELL, save_plan
 
 
 @pytest.mark.parametrize("name", ["TF_TOKEN_x", "KERAS_AUTH", "TF_ACCESS_KEY_ID", "MXNET_PWD", "TF_VAR_x"])
@@ -31,28 +29,6 @@ def test_variable_that_may_be_a_secret_stops_the_export(source: Store, tmp_path:
     with pytest.raises(UserError, match=f"has kept the variable {name}, which may be a secret"):
         export_bundle(source, ALL, tmp_path / "bundle.zip")
     assert export_bundle(source, BundleRequest(runs=[FIRST]), tmp_path / "bundle.zip").runs == 1
-
-
-def timed(store: Store, command: ExternalCommand) -> None:
-    """A run of `paceline time` that took a second."""
-    cell = msgspec.structs.replace(CELL, workload="command", framework="train.py", batch_size=0, command=command)
-    measured = of_machine("20250104-000001-ffffff", "timed", elsewhere(), cell)
-    save_plan(store, {cell: ["timed"]}, suite="time")
-    folder = store.create_run(measured)
-    (folder / "log.txt").write_text("Speed: 100\n")
-    sample = {"time": 1.0, "load": 0.0, "ranks": {}, "gpus": [], "cores": [[1.0, 0.0]] * 4}
-    (folder / "monitor.jsonl").write_text("".join(json.dumps({**sample, "time": at}) + "\n" for at in (1.0, 2.0)))
-    usage = CommandUsage(
-        seconds=1.0,
-        user_seconds=0.5,
-        system_seconds=0.1,
-        times_sampled=False,
-        largest_process_bytes=2**20,
-        left_behind=0,
-        found=((100.0,),) * len(command.metrics),
-    )
-    (folder / "usage.json").write_bytes(msgspec.json.encode(usage))
-    store.finish_run(folder, OK)
 
 
 def test_measured_command_moves_with_what_it_printed(tmp_path: Path) -> None:

@@ -15,10 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import paceline
-from paceline.bundles.exporting import export_bundle
-from tests.bundles.made import ALL, filled
-from tests.fuzz.children import run
-from tests.fuzz.kinds import KINDS, Material
+from tests.fuzz.children import Input, judged
+from tests.fuzz.kinds import KINDS
+from tests.fuzz.material import Material, material
 from tests.fuzz.requests import requests
 
 EVERY = (*KINDS, "requests")
@@ -27,14 +26,18 @@ PARTS = {"requests": 4}  # a request takes less time than a process
 
 def main() -> int:
     given = _arguments()
-    began, counts, faults = time.monotonic(), Counter[str](), 0
+    began, counts, faults = time.monotonic(), {kind: Counter[str]() for kind in given.kinds.split(",")}, 0
     with tempfile.TemporaryDirectory(prefix="paceline-fuzz-") as folder:
         os.environ["PACELINE_HOME"] = f"{folder}/home"
+        os.environ["PACELINE_LOCK"] = f"{folder}/lock"  # while somebody measures, pages say that and nothing else
         for kind, fault in _all(given, Path(folder), counts):
             faults += 1
             print(f"{kind}: {fault}", flush=True)
-    told = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
-    print(f"{sum(counts.values()):,} inputs ({told}), {faults} faults, {time.monotonic() - began:.0f} s")
+    for kind, found in counts.items():
+        ways = ", ".join(f"{count:,} {way}" for way, count in sorted(found.items()))
+        print(f"{found.total():,} {kind}: {ways}")
+    inputs = sum(found.total() for found in counts.values())
+    print(f"{inputs:,} inputs, {faults} faults, {time.monotonic() - began:.0f} s")
     return 1 if faults else 0
 
 
@@ -47,26 +50,33 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _all(given: argparse.Namespace, folder: Path, counts: Counter[str]) -> Iterator[tuple[str, str]]:
-    store, bundle = filled(folder / "good").folder, folder / "good.zip"
-    export_bundle(filled(folder / "other"), ALL, bundle)
+def _all(given: argparse.Namespace, folder: Path, counts: dict[str, Counter[str]]) -> Iterator[tuple[str, str]]:
+    good = material(folder)
     _load_everything()
     for name in [name for name in os.environ if name.startswith("PYTEST")]:
         del os.environ[name]  # below a test, the library that parses flags would speak of it
-    kinds = given.kinds.split(",")
-    each = given.inputs // sum(PARTS.get(kind, 1) for kind in kinds)
-    for kind in kinds:
-        count = each * PARTS.get(kind, 1)
+    each = given.inputs // sum(PARTS.get(kind, 1) for kind in counts)
+    for kind, count in counts.items():
+        several = each * PARTS.get(kind, 1)
         if kind == "requests":
-            counts[kind] += count
-            yield from requests(random.Random(f"{given.seed}/{kind}"), store, count)  # noqa: S311 - a test, no secret
+            draw = random.Random(f"{given.seed}/{kind}")  # noqa: S311 - a test, no secret
+            yield from requests(draw, good.store, several, count)
             continue
-        material = Material(store, bundle, folder / kind)
-        for number in range(count) if given.only is None else [given.only]:
-            counts[kind] += 1
-            made = KINDS[kind](random.Random(f"{given.seed}/{kind}/{number}"), material)  # noqa: S311 - as above
-            for fault in run(made):
-                yield f"{kind} {number}", f"{fault} ({' '.join(word[:60] for word in made.words)!r})"
+        for number in range(several) if given.only is None else [given.only]:
+            yield from _one(kind, f"{given.seed}/{kind}/{number}", good, count)
+
+
+def _one(kind: str, seed: str, good: Material, count: Counter[str]) -> Iterator[tuple[str, str]]:
+    made: list[Input] = []
+
+    def make() -> Input:
+        made.append(KINDS[kind](random.Random(seed), good))  # noqa: S311 - a test, no secret
+        return made[-1]
+
+    way, faults = judged(make)
+    count[way] += 1
+    for fault in faults:
+        yield seed, f"{fault} ({' '.join(word[:60] for word in made[-1].words)!r})"
 
 
 def _load_everything() -> None:

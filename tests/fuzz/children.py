@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-MOST_SECONDS = 10  # of a processor
-MOST_WAITING = 40  # seconds on the wall, which a busy machine may take for what needs no processor
+MOST_SECONDS = 10  # on the wall, whether it computes or waits
 MOST_BYTES = 500 << 20
 MOST_WRITTEN = 100 << 20
 MOST_READ = 10 << 20  # of what was printed
@@ -32,27 +31,49 @@ class Input:
     folder: Path  # all that it may touch
     kept: tuple[Path, ...]  # stores that only a success may change
     written: tuple[str, ...] = ()  # names in the folder that a success may leave
+    then: tuple[str, ...] = ()  # a command that must succeed after a success
     raw: bool = False  # what is printed is as it was written
 
 
 @dataclass(frozen=True)
 class Ended:
     code: int  # negative: a signal
-    seconds: float  # of a processor
-    waited: float
+    seconds: float
     bytes: int
     said: str
     complained: str
 
+    @property
+    def too_late(self) -> bool:
+        return self.seconds > MOST_SECONDS
 
-def run(given: Input) -> list[str]:
-    """What was wrong, if anything was."""
+
+def judged(make: Callable[[], Input]) -> tuple[str, list[str]]:
+    """How it went, and what was wrong, if anything was.
+
+    What takes too long is made and given a second time: a busy moment of the machine is no fault, while what hangs does
+    so again.
+    """
+    ended, faults = run(make())
+    if not any(one.too_late for one in ended):
+        return f"exit code {ended[0].code}", faults
+    ended, faults = run(make())
+    return f"exit code {ended[0].code} at a second try", faults
+
+
+def run(given: Input) -> tuple[list[Ended], list[str]]:
     before = [tree(path) for path in given.kept]
     names = _names(given.folder)
     ended = in_child(given.folder, lambda: _main(given.words))
     changed = [path for path, was in zip(given.kept, before, strict=True) if tree(path) != was]
     more = _names(given.folder) - names - (set(given.written) if ended.code == 0 else set())
-    return list(_faults(given, ended, changed, more))
+    faults = list(_faults(given, ended, changed, more))
+    if not given.then or ended.code:
+        return [ended], faults
+    after = in_child(given.folder, lambda: _main(given.then))
+    faults += [f"then {fault}" for fault in _faults(given, after, [], set())]
+    faults += [f"then ended with {after.code}: {after.complained[-300:]!r}"] if after.code else []
+    return [ended, after], faults
 
 
 def _names(folder: Path) -> set[str]:
@@ -60,8 +81,8 @@ def _names(folder: Path) -> set[str]:
 
 
 def _faults(given: Input, ended: Ended, changed: list[Path], more: set[str]) -> Iterator[str]:
-    if ended.waited > MOST_WAITING or ended.code == -signal.SIGXCPU or ended.seconds > MOST_SECONDS:
-        yield f"took {ended.seconds:.1f} s of a processor and {ended.waited:.1f} s in all"
+    if ended.too_late:
+        yield f"took more than {MOST_SECONDS} s"
     if ended.bytes > MOST_BYTES:
         yield f"took {ended.bytes >> 20} MiB"
     if "Traceback" in ended.complained:
@@ -115,6 +136,7 @@ def in_child(folder: Path, work: Callable[[], None]) -> Ended:
     if child == 0:
         _work(folder, outputs, work)
     status, used = _wait(child, began)
+    seconds = time.monotonic() - began
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # whatever it has left running
     said, complained = (path.read_bytes()[:MOST_READ].decode("utf-8", "backslashreplace") for path in outputs)
@@ -122,8 +144,7 @@ def in_child(folder: Path, work: Callable[[], None]) -> Ended:
         path.unlink()
     return Ended(
         code=os.waitstatus_to_exitcode(status),
-        seconds=used.ru_utime + used.ru_stime,
-        waited=time.monotonic() - began,
+        seconds=seconds,
         bytes=used.ru_maxrss << 10,
         said=said,
         complained=complained,
@@ -135,7 +156,7 @@ def _wait(child: int, began: float) -> tuple[int, resource.struct_rusage]:
         found, status, used = os.wait4(child, os.WNOHANG)
         if found:
             return status, used
-        if time.monotonic() - began > MOST_WAITING or _bytes_of(child) > 2 * MOST_BYTES:
+        if time.monotonic() - began > MOST_SECONDS or _bytes_of(child) > 2 * MOST_BYTES:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL)
             _, status, used = os.wait4(child, 0)
@@ -160,8 +181,7 @@ def _work(folder: Path, outputs: list[Path], work: Callable[[], None]) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8") for number in (1, 2))
         os.chdir(folder)
-        for what, most in (("CPU", 2 * MOST_SECONDS), ("FSIZE", MOST_WRITTEN)):
-            resource.setrlimit(getattr(resource, f"RLIMIT_{what}"), (most, most))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_WRITTEN, MOST_WRITTEN))
         code = _code_of(work)
     finally:
         with contextlib.suppress(OSError, ValueError):

@@ -6,36 +6,21 @@ import os
 import random
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from paceline.bundles.manifest import MANIFEST_FILE
 from paceline.plan.suite import FIELDS, known_suites
-from tests.bundles.made import FIRST, pack, read, with_true_list
+from paceline.run.worker import LOG_FILE
+from paceline.store.index.file import INDEX_FILE
+from paceline.store.records.runs import RUN_FOLDER
+from tests.bundles.made import FIRST, Files, pack, read, with_true_list
 from tests.fuzz import nasty
 from tests.fuzz.children import Input
+from tests.fuzz.material import Material
 
 LAYOUTS = ("rows", "sources", "matrix", "long", "transposed")
 FORMATS = ("text", "markdown", "csv", "json", "findings")
 CHARTS = ("speed", "scaling", "memory", "steps", "loss", "accuracy", "phases", "batch")
-
-
-@dataclass(frozen=True)
-class Material:
-    """Good things that are to be spoiled, and a place for it."""
-
-    store: Path
-    bundle: Path
-    place: Path
-
-    def folder(self) -> Path:
-        """Empty."""
-        shutil.rmtree(self.place, ignore_errors=True)
-        self.place.mkdir(parents=True)
-        return self.place
-
-    def copy_of_store(self) -> Path:
-        """In an empty place."""
-        return Path(shutil.copytree(self.store, self.folder() / "store"))
 
 
 def suites(draw: random.Random, material: Material) -> Input:
@@ -140,22 +125,37 @@ NEVER_VALID = {
 
 
 def bundles(draw: random.Random, material: Material) -> Input:
-    """A bundle with other bytes, or one whose forger has made its checksums right again."""
+    """A bundle with other bytes, or one whose forger has made its checksums right again; for a store that has the
+    same runs already, or for none yet."""
     folder = material.folder()
-    store, path = Path(shutil.copytree(material.store, folder / "store")), folder / "x.zip"
+    store, path = folder / "store", folder / "x.zip"
     if draw.random() < 0.3:
+        shutil.copytree(material.store, store)
+    if draw.random() < 0.2:
         path.write_bytes(nasty.changed_bytes(material.bundle.read_bytes(), draw))
     elif draw.random() < 0.05:
         _in_its_place(path, draw)
     else:
-        files = read(material.bundle)
-        name = draw.choice(sorted(files))
-        changed = nasty.changed_json(files[name], draw) if name.endswith("json") else _changed_lines(files[name], draw)
-        files[name] = changed
-        if draw.random() < 0.2:
-            files[_name(name, draw)] = files.pop(name)
-        pack(with_true_list(files) if draw.random() < 0.8 and "bundle.json" in files else files, path)
-    return Input("bundles", ("import", str(path), "--store", str(store)), folder, (store,))
+        pack(_forged(read(material.bundle), draw), path)
+    here = ("--store", str(store))
+    then = draw.choice(
+        (
+            ("show", "--layout", draw.choice(LAYOUTS), "--format", draw.choice(FORMATS)),
+            ("report", "-o", str(folder / "out.html")),
+            ("compare", str(store), str(store)),
+        )
+    )
+    return Input("bundles", ("import", str(path), *here), folder, (store,), ("store",), (*then, *here))
+
+
+def _forged(files: Files, draw: random.Random) -> Files:
+    """With another content or name of one of them; the list that it is on is mostly made right again."""
+    name = draw.choice(sorted(files))
+    changed = nasty.changed_json(files[name], draw) if name.endswith("json") else _changed_lines(files[name], draw)
+    files = {**files, name: changed}
+    if draw.random() < 0.1:
+        files[_name(name, draw)] = files.pop(name)
+    return with_true_list(files) if name != MANIFEST_FILE and draw.random() < 0.9 else files
 
 
 def _name(name: str, draw: random.Random) -> str:
@@ -175,6 +175,8 @@ def _changed_lines(content: bytes, draw: random.Random) -> bytes:
 def stores(draw: random.Random, material: Material) -> Input:
     """A store of which some file is damaged, or is no file."""
     store = material.copy_of_store()
+    if draw.random() < 0.5:
+        (store / INDEX_FILE).unlink()  # else records are not read again
     for _ in range(draw.choice((1, 1, 2))):
         _spoil(draw.choice([path for path in sorted(store.rglob("*")) if not path.is_symlink()]), draw)
     return _asked("stores", draw, store)
@@ -183,7 +185,7 @@ def stores(draw: random.Random, material: Material) -> Input:
 def logs(draw: random.Random, material: Material) -> Input:
     """A run whose log is hostile, huge, or no file."""
     store = material.copy_of_store()
-    log = store / "runs" / FIRST / "log.txt"
+    log = store / RUN_FOLDER / FIRST / LOG_FILE
     if draw.random() < 0.3:
         _in_its_place(log, draw)
     else:
@@ -242,8 +244,7 @@ def _asked(kind: str, draw: random.Random, store: Path) -> Input:
         )
     )
     more = () if words[0] == "audit" else ("--store", str(store))
-    kept = (store / "runs", store / "plans", store / "certificates")
-    return Input(kind, (*words, *more), out, kept, ("out.html", "out.svg", "out.zip"), raw=words[0] == "log")
+    return Input(kind, (*words, *more), out, (store,), ("out.html", "out.svg", "out.zip"), raw=words[0] == "log")
 
 
 KINDS: dict[str, Callable[[random.Random, Material], Input]] = {

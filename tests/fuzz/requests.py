@@ -6,6 +6,7 @@ import contextlib
 import random
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -13,9 +14,8 @@ from urllib.parse import quote
 import psutil
 
 from tests.bundles.made import FIRST
-from tests.factories.server import Served, serving
-from tests.fuzz import nasty
-from tests.fuzz.children import MOST_BYTES, tree
+from tests.factories.server import serving
+from tests.fuzz import children, nasty
 
 PATHS = ("/", "/results", "/runs", f"/runs/{FIRST}", f"/runs/{FIRST}/log", "/compare", "/plans/x", "/static/style.css")
 NAMES = (
@@ -23,24 +23,26 @@ NAMES = (
     *("status", "page", "start", "from", "tail", "token", "form", "table"),
 )
 HEADERS = ("Range", "Host", "Content-Length", "Transfer-Encoding", "Cookie", "If-None-Match", "Accept", "X" * 5000)
-METHODS = ("GET", "GET", "GET", "GET", "HEAD", "POST", "PUT", "TRACE", "get", "G\x00T", "", "CONNECT")
-PATIENCE = 30.0  # seconds until an answer begins, on a busy machine
+END, CLOSES = b"\r\n\r\n", b"\r\nconnection: close\r\n"
+METHODS = (*("GET",) * 15, "HEAD", "POST", "PUT", "TRACE", "get", "G\x00T", "", "CONNECT")
 
 
-def requests(draw: random.Random, store: Path, count: int) -> Iterator[tuple[str, str]]:
-    """What was asked, and what was wrong with the answer; nothing where nothing was."""
-    before = tree(store)
+def requests(draw: random.Random, store: Path, count: int, counts: Counter[str]) -> Iterator[tuple[str, str]]:
+    """What was asked, and what was wrong with the answer; nothing where nothing was. Answers are counted by status."""
+    before = children.tree(store)
     with serving(store) as served:
         for _ in range(count):
             asked = _request(draw)
-            for fault in _faults(served, asked):
+            answer = judged(served.port, asked)
+            counts[_status(answer)] += 1
+            for fault in _faults(asked, answer):
                 yield f"requests: {asked[:200]!r}", fault
         used = psutil.Process(served.process.pid).memory_info().rss
-        if used > MOST_BYTES:
+        if used > children.MOST_BYTES:
             yield "requests", f"the server has {used >> 20} MiB"
         if served.ask("/").status != 200:
             yield "requests", "the server does not answer any more"
-    if tree(store) != before:
+    if children.tree(store) != before:
         yield "requests", "the store was changed"
 
 
@@ -60,20 +62,50 @@ def _request(draw: random.Random) -> bytes:
     return nasty.changed_bytes(request, draw) if draw.random() < 0.15 else request
 
 
-def _faults(served: Served, asked: bytes) -> Iterator[str]:
-    """No answer at all is right only for what is no request."""
-    began = time.monotonic()
-    answer = b""
-    with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", served.port)) as client:
-        client.settimeout(PATIENCE)
-        try:
+def judged(port: int, asked: bytes) -> bytes | None:
+    """The whole answer, or none in time; asked a second time, as in `children`."""
+    answer = _answer(port, asked)
+    return _answer(port, asked) if answer is None else answer
+
+
+def _answer(port: int, asked: bytes) -> bytes | None:
+    """What comes until the server closes; empty is right only for what is no whole request.
+
+    The server drops what it has not answered when we close our side, so that happens only where it waits for more: of a
+    request without an end, or for the next one.
+    """
+    end, answer = time.monotonic() + children.MOST_SECONDS, b""
+    try:
+        with contextlib.suppress(ConnectionError), _connected(port) as client:
             client.sendall(asked)
-            client.shutdown(socket.SHUT_WR)
+            if END not in asked:
+                client.shutdown(socket.SHUT_WR)
             while len(answer) < 1 << 20 and (piece := client.recv(65536)):
+                if not answer and CLOSES not in piece.lower():
+                    client.shutdown(socket.SHUT_WR)
                 answer += piece
-        except TimeoutError:
-            yield f"no answer after {time.monotonic() - began:.0f} s"
-    if answer.startswith(b"HTTP/1.1 5"):
+                client.settimeout(max(0.001, end - time.monotonic()))
+    except TimeoutError:
+        return None
+    return answer
+
+
+def _connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=children.MOST_SECONDS)
+
+
+def _status(answer: bytes | None) -> str:
+    if answer is None:
+        return "no end"
+    return f"status {answer[9:12].decode('ascii', 'replace')}" if answer.startswith(b"HTTP/1.") else "no answer"
+
+
+def _faults(asked: bytes, answer: bytes | None) -> Iterator[str]:
+    if answer is None:
+        yield f"no whole answer within {children.MOST_SECONDS} s"
+    elif END in asked and not answer:
+        yield "no answer"
+    elif answer.startswith(b"HTTP/1.1 5"):
         yield f"answered {answer[:40]!r}"
-    if b"Traceback" in answer or b"root:x:0" in answer:
+    elif b"Traceback" in answer or b"root:x:0" in answer:
         yield "told what is nobody's business"

@@ -624,7 +624,7 @@ def test_healthy_store_is_checked_and_silent(store: Store) -> None:
 
 
 def test_index_that_is_not_what_the_runs_left_is_found(store: Store) -> None:
-    found = tampered(store, "UPDATE step_block SET seconds = 2 WHERE run_id LIKE '2xcpu%'")
+    found = tampered(store, "UPDATE value SET value = 500 WHERE name = 'images_per_second' AND run_id LIKE '2xcpu%'")
     assert [each.text for each in found.findings] == ["images/s shown 500, but the events of its runs (2) make 225"]
 
 

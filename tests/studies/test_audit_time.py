@@ -238,5 +238,5 @@ def test_as_many_columns_as_are_allowed_take_seconds(heading: str) -> None:
 def test_file_that_is_too_large_is_a_users_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paceline.studies.audit.text.reading.LARGEST", 1_000_000)
     (tmp_path / "large.csv").write_text("a,b\n" + "1,2\n" * 300_000)
-    with pytest.raises(UserError, match="more than 1 MB"):
+    with pytest.raises(UserError, match="more than 1,000,000 bytes"):
         audit(str(tmp_path / "large.csv"))

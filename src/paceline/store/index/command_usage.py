@@ -91,7 +91,7 @@ def _memory(run: RunRecord, usage: CommandUsage, samples: list[Sample]) -> list[
 def _noise(run: RunRecord, usage: CommandUsage, samples: list[Sample]) -> resources.Noise:
     """What else the cores did, from before its start to after its end."""
     cores = sorted({core for device in run.cell.cores for core in device})
-    if not samples:
+    if not samples or samples[-1].time <= samples[0].time:  # a clock may have been set back
         return resources.Noise()
     first, last = samples[0], samples[-1]
     if not cores or any(sample.place(core) is None for sample in (first, last) for core in cores):

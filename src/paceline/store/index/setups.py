@@ -83,13 +83,14 @@ def setup_of(record: RunRecord, folder: Path) -> Setup:
 def _job_setup(folder: Path) -> JobSetup | None:
     try:
         job = Job.from_json(json.loads(read_plain(folder / JOB_FILE)))
-        return JobSetup(
-            network=_network(json.dumps(job.graph), job.classes),
-            pipeline=short_key(job.pipeline, 12),
-            recipe=asdict(job.recipe),
-            block_steps=job.block_steps,
-            epoch_images=job.epoch_images,
-        )
+        facts = {
+            "network": _network(json.dumps(job.graph), job.classes),
+            "pipeline": short_key(job.pipeline, 12),
+            "recipe": asdict(job.recipe),
+            "block_steps": job.block_steps,
+            "epoch_images": job.epoch_images,
+        }
+        return msgspec.json.decode(msgspec.json.encode(facts), type=JobSetup)  # as it will be read from the index
     except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None  # `replay` rebuilds such a job from its cell
 
