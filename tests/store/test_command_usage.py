@@ -25,4 +25,4 @@ def test_noise_needs_time_between_two_samples(tmp_path: Path, moments: tuple[flo
     sample = json.loads(path.read_text().splitlines()[0])
     path.write_text("".join(json.dumps({**sample, "time": moment}) + "\n" for moment in moments))
     store.rebuild()
-    assert len(store.query("SELECT * FROM noise")) == known
+    assert len(store.query("SELECT * FROM value WHERE name = 'stolen'")) == known
