@@ -160,8 +160,9 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[AnyEvent]:
 
 @pytest.mark.parametrize(("framework", "update"), offering(*AGREEING, "independent", able=lambda row: row.wrapper))
 def test_wrapped_device_trains_as_a_plain_one(framework: str, update: str, heard: list[AnyEvent]) -> None:
-    found = shown(framework, job((16,), update, wrapped=True))
-    assert_equal(found.arrays, one_device(16))
+    expected = one_device(16)
+    heard.clear()
+    assert_equal(shown(framework, job((16,), update, wrapped=True)).arrays, expected)
     (settings,) = [event.settings for event in heard if isinstance(event, Phase) and event.settings]
     assert (settings["exchange"] in (None, "none")) == (update == "independent")
 

@@ -92,7 +92,7 @@ def marked(folder: Path) -> list[psutil.Process]:
         "paceline.system.processes.end_all",
         "paceline.run.session.judge",
         "paceline.store.store.insert_run",
-        "paceline.store.index.rows._insert_memory",
+        "paceline.store.index.rows._memory",
         "tests.run.test_internal_errors.Silent.begin",
         "tests.run.test_internal_errors.Silent.show",
     ],
@@ -117,7 +117,7 @@ def test_run_that_the_index_can_never_take_is_in_it_as_a_failure(
     tools: RunTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it has left is what the error comes from, so `paceline index` must not meet it again."""
-    monkeypatch.setattr("paceline.store.index.rows._insert_memory", fail)
+    monkeypatch.setattr("paceline.store.index.rows._memory", fail)
     assert execute(planned()[0], tools).kind == "internal error"
     assert tools.store.rebuild() == 1
 

@@ -123,7 +123,7 @@ def test_card_that_does_not_tell_its_memory_has_no_figure_and_no_trouble(driver:
     assert ended.returncode == 0, ended.stderr
     assert [row["status"] for row in rows(tmp_path)] == ["ok"]
     assert "could not tell" not in ended.stdout + ended.stderr
-    assert Store(tmp_path).query("SELECT * FROM memory") == []
+    assert Store(tmp_path).query("SELECT * FROM value WHERE name = 'memory_bytes'") == []
 
 
 def test_memory_of_a_card_is_unknown_if_it_was_never_told() -> None:
