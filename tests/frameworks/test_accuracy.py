@@ -46,12 +46,11 @@ def test_every_test_image_is_counted_once_by_unlike_shares_of_an_odd_batch(
 ) -> None:
     if reason := hindrance(find(framework).framework):
         pytest.skip(reason)
-    flags = ("--framework", framework, "--devices", "1xcpu,3xcpu", "--shares", "34:34:33", "--data", "cifar10")
-    rows = run(paceline, "cifar10-conv", *flags, "--evaluate", "end", "--steps", "3", "--batch-size", "101")
-    assert [row["shares"] for row in rows] == [[101], [34, 34, 33]]
-    for row in rows:
-        evaluations = paceline.of_kind(row["runs"][0], "evaluation")
-        assert sum(event["images"] for rank in evaluations for event in rank) == 10_000
+    flags = ("--framework", framework, "--devices", "3xcpu", "--shares", "34:34:33", "--data", "cifar10")
+    (row,) = run(paceline, "cifar10-conv", *flags, "--evaluate", "end", "--steps", "3", "--batch-size", "101")
+    assert row["shares"] == [34, 34, 33]
+    evaluations = paceline.of_kind(row["runs"][0], "evaluation")
+    assert sum(event["images"] for rank in evaluations for event in rank) == 10_000
 
 
 def test_first_hundred_losses_on_real_images_agree(paceline: CommandLine) -> None:

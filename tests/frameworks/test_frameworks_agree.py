@@ -112,11 +112,11 @@ def test_ranks_agree_only_when_all_are_ready(seen: Probe) -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "rate", "frameworks"),
-    [("cifar10-conv", "0.002", REAL), ("cifar10-resnet20", "0.01", ["torch", "jax"])],
+    ("workload", "rate", "batch", "frameworks"),
+    [("cifar10-conv", "0.002", "128", REAL), ("cifar10-resnet20", "0.01", "32", ["torch", "jax"])],
 )
 def test_first_twenty_losses_of_a_workload_are_equal(
-    paceline: CommandLine, workload: str, rate: str, frameworks: list[str]
+    paceline: CommandLine, workload: str, rate: str, batch: str, frameworks: list[str]
 ) -> None:
     """Measured runs as a user starts them; batch normalisation is per device, so 1 and 2 devices differ a little.
 
@@ -124,7 +124,8 @@ def test_first_twenty_losses_of_a_workload_are_equal(
     then 1e-3 away from PyTorch in float64 within twenty steps, and no two frameworks can be closer than that.
     """
     flags = ("--framework", ",".join(frameworks), "--devices", "1xcpu,2xcpu", "--data", "fake:python", "--lr", rate)
-    ended = paceline("run", workload, *flags, "--steps", "20", "--warmup", "1", "--repeats", "1")
+    short = ("--batch-size", batch, "--steps", "20", "--warmup", "1", "--repeats", "1")
+    ended = paceline("run", workload, *flags, *short)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     rows = [row for row in paceline.rows() if row["status"] != "skipped"]
     losses = {(row["framework"], row["devices"]): mean_losses(paceline, row["runs"][0]) for row in rows}
