@@ -11,23 +11,9 @@ from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.plan.cell import Cell
 from paceline.store.resources import Noise
+from tests.factories.runs import cell
 
-CELL = Cell(
-    workload="cifar10-conv",
-    framework="torch",
-    devices="1xcpu",
-    update="replicated",
-    data="fake:device",
-    precision="float32",
-    batch_size=128,
-    scaling="strong",
-    steps=60,
-    warmup=10,
-    learning_rate=0.01,
-    seed=1,
-    cores=((0,),),
-    oversubscribed=False,
-)
+CELL = cell(framework="torch", batch_size=128, steps=60, warmup=10)
 
 
 def made_row(**changes: Any) -> Row:

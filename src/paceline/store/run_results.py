@@ -52,6 +52,10 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         """Of each process or GPU; empty where it is not known."""
         return self.values.get(name, ())
 
+    def total(self, name: str) -> float | None:
+        """Of all processes or GPUs together."""
+        return sum(self.values[name]) if name in self.values else None
+
     @property
     def cause(self) -> str:
         """Of its failure."""

@@ -55,7 +55,7 @@ class CellRuns:
 
     def values(self, metric: str) -> list[float]:
         good = [run for run in self.runs.values() if run.status == "ok"]
-        return [sum(each) for run in good if (each := run.of_each(VALUES[metric]))]
+        return [total for run in good if (total := run.total(VALUES[metric])) is not None]
 
     @property
     def failed(self) -> list[RunResult]:

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from paceline.analysis.statistics.intervals import LEAST_TO_STOP, Estimate
+from paceline.store.index.values import UTILISATION
 from paceline.store.resources import Noise, Range, preallocated
 from paceline.store.run_results import RunResult
 
@@ -22,7 +23,7 @@ def mebibytes(runs: Runs, name: str) -> tuple[float, ...]:
 
 def totals(runs: Runs, name: str) -> tuple[float, ...]:
     """All places of each run together, where any were seen."""
-    return tuple(sum(each) / MEBIBYTE for run in runs if (each := run.of_each(name)))
+    return tuple(total / MEBIBYTE for run in runs if (total := run.total(name)) is not None)
 
 
 def any_preallocated(runs: Runs) -> bool:
@@ -37,8 +38,7 @@ def any_preallocated(runs: Runs) -> bool:
 
 def utilisation(runs: Runs, count: int) -> tuple[Range, ...]:
     """Of each device: the median of the runs' medians, and the lowest and highest; of runs that saw all devices."""
-    names = ("utilisation_lowest", "utilisation_median", "utilisation_highest")
-    seen = [tuple(zip(*(run.of_each(name) for name in names), strict=True)) for run in runs]
+    seen = [tuple(zip(*(run.of_each(name) for name in UTILISATION), strict=True)) for run in runs]
     complete = [devices for devices in seen if len(devices) == count]
     devices = [list(zip(*device, strict=True)) for device in zip(*complete, strict=True)]
     return tuple((min(low), statistics.median(middle), max(high)) for low, middle, high in devices)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from paceline.analysis.rows.labels import update
 from paceline.analysis.rows.row import Row
 from paceline.report.charts import bars, curves, durations, lines
 from paceline.report.charts.captions import MOST_DESCRIBED, WITHOUT_RESULT, about, fixed, short, where_and_what
@@ -37,9 +38,9 @@ def without_batch(rows: Sequence[Row]) -> Callable[[Row], str]:
 
 def _settings(row: Row) -> str:
     data = f"{row.cell.data} {row.cell.input}".strip()
-    update = f"{row.cell.update} on {row.cell.parameter_device}" if row.cell.parameter_device else row.cell.update
     cores = f", {row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
-    return f"{row.cell.workload}: {data}, {row.cell.precision}, {update}{cores if 'cpu' in row.cell.devices else ''}"
+    cores = cores if "cpu" in row.cell.devices else ""
+    return f"{row.cell.workload}: {data}, {row.cell.precision}, {update(row)}{cores}"
 
 
 KINDS = {

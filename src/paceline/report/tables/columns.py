@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from paceline.analysis.rows.labels import DEVICES, placed, where
+from paceline.analysis.rows.labels import DEVICES, placed, update, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.plan.cell_names import length_in_words
@@ -221,9 +221,8 @@ def title(row: Row, length: str, *, source: bool = True) -> str:
     cores = f"{row.cores_per_device} core{'s' if row.cores_per_device > 1 else ''} per device"
     cores = f", {cores}" if "cpu" in row.cell.devices else ""
     data = f"{row.cell.data} {row.cell.input}".strip() + ", " if source else ""
-    update = f"{row.cell.update} on {row.cell.parameter_device}" if row.cell.parameter_device else row.cell.update
     parameters = "unknown workload" if row.parameters is None else f"{row.parameters:,} parameters"
-    return f"{row.cell.workload}: {parameters}, {size}, {length}, {data}{row.cell.precision}, {update}{cores}"
+    return f"{row.cell.workload}: {parameters}, {size}, {length}, {data}{row.cell.precision}, {update(row)}{cores}"
 
 
 NEVER = "∞"

@@ -57,6 +57,16 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
     if index.execute("SELECT 1 FROM run WHERE id = ?", (run.id,)).fetchone():
         return
     outcome = msgspec.json.decode(read_plain(folder / OUTCOME_FILE), type=Outcome)
+    _insert_record(index, run, _insert_setup(index, run, folder), outcome)
+    if outcome.kind == INTERNAL_ERROR:  # what it has left may be what it failed of
+        return
+    if run.cell.command:
+        insert_usage(index, run, folder)
+    else:
+        _insert_training(index, run, folder)
+
+
+def _insert_record(index: sqlite3.Connection, run: RunRecord, setup: str, outcome: Outcome) -> None:
     row = (
         run.id,
         run.key,
@@ -69,7 +79,7 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
         run.framework_version,
         run.fingerprint,
         run.worker_code,
-        _insert_setup(index, run, folder),
+        setup,
         json.dumps(run.shares),
         run.started,
         outcome.seconds,
@@ -81,11 +91,10 @@ def insert_run(index: sqlite3.Connection, folder: Path) -> None:
         json.dumps(outcome.remarks),
     )
     index.execute(f"INSERT INTO run VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608 - nothing but question marks
-    if outcome.kind == INTERNAL_ERROR:  # what it has left may be what it failed of
-        return
-    if run.cell.command:
-        insert_usage(index, run, folder)
-        return
+
+
+def _insert_training(index: sqlite3.Connection, run: RunRecord, folder: Path) -> None:
+    """What its ranks and the monitor have left."""
     files = event_files(folder)
     for rank, file in files.items():
         _insert_blocks(index, run.id, rank, file)

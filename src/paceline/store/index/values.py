@@ -10,6 +10,7 @@ import msgspec
 from paceline.store.resources import MemoryUse, Noise, Range
 
 OF_TRAINING = ("training", "first_step", "last_pass", "last_evaluation", "evaluations")  # views: one row for each run
+UTILISATION = ("utilisation_lowest", "utilisation_median", "utilisation_highest")  # the parts of a `Range`
 Value = float | Sequence[float | None] | None  # one of the whole run, or one of each process or GPU
 
 
@@ -43,8 +44,7 @@ def of_memory(memory: Sequence[MemoryUse]) -> dict[str, Value]:
 
 
 def of_utilisation(devices: Sequence[Range | None]) -> dict[str, Value]:
-    names = ("utilisation_lowest", "utilisation_median", "utilisation_highest")
-    return {name: [device and device[place] for device in devices] for place, name in enumerate(names)}
+    return {name: [device and device[place] for device in devices] for place, name in enumerate(UTILISATION)}
 
 
 def of_noise(noise: Noise) -> dict[str, Value]:

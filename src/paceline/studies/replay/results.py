@@ -127,7 +127,7 @@ def _lines(record: RunRecord, old: Sequence[RunResult], new: Sequence[RunResult]
 
 def _values(runs: Sequence[RunResult], quantity: ReplayQuantity) -> list[float]:
     good = [run for run in runs if run.status == "ok"]
-    return [sum(each) / quantity.unit for run in good if (each := run.of_each(quantity.value))]
+    return [total / quantity.unit for run in good if (total := run.total(quantity.value)) is not None]
 
 
 def losses(folder: Path) -> Losses:
