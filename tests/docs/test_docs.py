@@ -123,7 +123,7 @@ def test_reference_has_flags_defaults_and_choices() -> None:
     page = reference.page()
     assert "| `--framework` | Such as torch,jax,torch+compile; all stands for every one. | `torch,jax` |" in page
     assert "| `--repeats` | Fresh processes per cell. | `5` |" in page
-    assert "One of images/s, seconds, memory, accuracy. | `images/s` |" in page
+    assert "One of text, markdown, json. | `text` |" in page
     assert "paceline compare OLD NEW [flags]" in page
     assert "## paceline data get" in page
 
