@@ -120,7 +120,8 @@ def test_reference_of_commands_is_up_to_date() -> None:
 
 def test_reference_has_flags_defaults_and_choices() -> None:
     page = reference.page()
-    assert "| `--framework` | Such as torch,jax,torch+compile; all stands for every one. | `torch,jax` |" in page
+    assert "| `--precision` | Number format of the training. One of float32, bfloat16. | `float32` |" in page
+    assert "all stands for every one. | `torch,jax` |" in page
     assert "| `--repeats` | Fresh processes per cell. | `5` |" in page
     assert "One of images/s, seconds, memory, accuracy. | `images/s` |" in page
     assert "paceline compare OLD NEW [flags]" in page

@@ -1,18 +1,14 @@
 """The reference of the command line, made from the commands themselves: `make docs` writes docs/cli.md.
 
-Own tables instead of cyclopts' generated pages: those repeat the flags of a suite for every command that takes them,
-and do not know that their defaults are those of the suite.
+Own tables instead of cyclopts' generated pages: those repeat the flags of a suite for every command that takes them.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-import msgspec
 from cyclopts import App, Argument
 
 from paceline.cli import app
@@ -22,9 +18,9 @@ from paceline.cli.application import (
     EXIT_NO_VERDICT,
     EXIT_REGRESSION,
     EXIT_USER_ERROR,
+    PANELS,
 )
 from paceline.cli.suite_flags import SuiteFlags
-from paceline.plan.suite import DEFAULT_STEPS, Suite
 from paceline.report.escaping import markdown_cell
 
 INTRODUCTION = (
@@ -59,7 +55,7 @@ def page() -> str:
             *("| command | what it does |", "|---|---|", *listed, ""),
             *("| exit code | meaning |", "|---|---|", *codes, ""),
             *(line for name, command in commands.items() for line in _section(name, command)),
-            *(f"## {SUITE_FLAGS}", "", SUITE_WORDS, "", *_table(_suite_arguments(commands["run"]), _suite_defaults())),
+            *(f"## {SUITE_FLAGS}", "", SUITE_WORDS, "", *_groups(_suite_arguments(commands["run"]))),
         ]
     )
 
@@ -100,36 +96,33 @@ def _summary(command: App) -> list[str]:
     return [markdown_cell(paragraph) for paragraph in text.strip().split("\n\n")]
 
 
-def _table(arguments: Iterable[Argument], defaults: dict[str, str] | None = None) -> list[str]:
-    rows = [_row(argument, (defaults or {}).get(argument.name)) for argument in arguments]
+def _groups(arguments: list[Argument]) -> Iterator[str]:
+    """A table for each group, as in help."""
+    for name, panel in PANELS.items():
+        members = [argument for argument in arguments if argument.parameter.group == (panel,)]
+        yield from (f"### {name}", "", *_table(members))
+
+
+def _table(arguments: Iterable[Argument]) -> list[str]:
+    rows = [_row(argument) for argument in arguments]
     return ["| | meaning | default |", "|---|---|---|", *rows, ""] if rows else []
 
 
-def _row(argument: Argument, default: str | None) -> str:
+def _row(argument: Argument) -> str:
     text = (argument.parameter.help or "").strip()
     choices = ", ".join(argument.get_choices() or ())
     meaning = " ".join(filter(None, (text, f"One of {choices}." if choices else "")))
     names = _name(argument) if _positional(argument) else ", ".join(argument.parameter.name or ())
-    shown = _default(argument) if default is None else default
     in_words = "default:" in text  # in words, which say more
-    return f"| `{names}` | {markdown_cell(meaning)} | {'' if in_words or not shown else f'`{shown}`'} |"
+    shown = "" if in_words else _default(argument)
+    return f"| `{names}` | {markdown_cell(meaning)} | {f'`{shown}`' if shown else ''} |"
 
 
 def _default(argument: Argument) -> str:
+    if isinstance(argument.show_default, str):
+        return argument.show_default
     value = argument.field_info.default
     return "" if value in (inspect.Parameter.empty, None, False, ()) else str(value)
-
-
-def _suite_defaults() -> dict[str, str]:
-    """By flag; what a suite takes from its workload stands in the meaning."""
-    fields = {field.name: field.default for field in msgspec.structs.fields(Suite)}
-    return {_flag(name): _default_text(value) for name, value in {**fields, "steps": DEFAULT_STEPS}.items()}
-
-
-def _default_text(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    return "" if value is None or value is False else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _own_arguments(command: App) -> list[Argument]:
@@ -138,10 +131,10 @@ def _own_arguments(command: App) -> list[Argument]:
 
 
 def _suite_arguments(command: App) -> list[Argument]:
-    """Those that come from `Choices`, if the command takes it."""
+    """Those that come from `SuiteFlags`, if the command takes it."""
     if not command.default_command or "choices" not in inspect.signature(command.default_command).parameters:
         return []
-    names = {_flag(field.name) for field in dataclasses.fields(SuiteFlags)}
+    names = {_flag(name) for name in SuiteFlags.__dataclass_fields__}
     return [argument for argument in _shown(command) if argument.name in names]
 
 

@@ -1,4 +1,4 @@
-"""How large the numbers that a user gives may be, and why: declared here, for suites and flags alike."""
+"""How large the numbers that a user gives may be, and why: those of a suite's keys are declared with them."""
 
 from __future__ import annotations
 
@@ -47,20 +47,6 @@ BATCH = Bound(WHOLE, 1, 2**20, "no device holds the images of more")
 NO_LIMIT = "more would be no limit: that is 30 years"
 TIMEOUT = Bound(SECONDS, 0, 1e9, NO_LIMIT, above=True)
 
-SUITE = {  # by the key that it bounds
-    "batch_size": BATCH,
-    "batch_per_device": BATCH,
-    "steps": STEPS,
-    "epochs": Bound("a number", 0, 1e6, "nothing learns for longer", above=True, below=True),
-    "warmup": Bound(WHOLE, 0, STEPS.most, STEPS.why),
-    "lr": Bound("a number", 0, 1e6, "no weight would stay a number", above=True),
-    "seed": Bound(WHOLE, 0, 2**32 - 1, "NumPy takes no more"),
-    "cores_per_device": Bound(WHOLE, 1, 4096, "no machine has more"),
-    "repeats": REPEATS,
-    "interval_target": Bound("a part of the median such as 0.03,", 0, 1, "", above=True, below=True),
-    "budget": Bound(SECONDS, 0, 1e9, NO_LIMIT),
-    "timeout": TIMEOUT,
-}
 FLAGS = {
     "--repeats": REPEATS,
     "--warmup-runs": Bound(WHOLE, 0, REPEATS.most, "each runs the whole command"),

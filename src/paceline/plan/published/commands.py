@@ -12,7 +12,7 @@ from paceline.catalog.workloads import known_workload
 from paceline.plan.cell import Cell
 from paceline.plan.cell_names import grouped
 from paceline.plan.published.cells import cell_of, device_count, suite_of
-from paceline.plan.suite import Suite
+from paceline.plan.settings import Suite
 from paceline.system.machine.hardware import Machine
 
 WIDTH = 80  # letters of a terminal that is not wide

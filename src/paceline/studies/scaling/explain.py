@@ -19,8 +19,8 @@ from paceline.plan.devices import cards_of
 from paceline.plan.planning import Plan, Run, reason_to_skip
 from paceline.plan.requested_suites import plan_of
 from paceline.plan.run_keys import run_key
+from paceline.plan.settings import Suite
 from paceline.plan.shares import EQUAL, MEASURED, given_shares
-from paceline.plan.suite import Suite
 from paceline.run.older_keys import older_ablation_key, older_run_key, stored_key, with_older_results
 from paceline.run.plan_runner import measure
 from paceline.run.progress import ProgressDisplay
