@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from paceline.plan.settings import FLAGS
+from paceline.plan.settings import BOUNDS
 from paceline.plan.suite import load_suite
 from paceline.system.errors import UserError
 
-NUMBERS = [name for name, flag in FLAGS.items() if flag.bound]
+NUMBERS = list(BOUNDS)
 DIGITS = "9" * 5000
 
 

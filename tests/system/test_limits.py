@@ -11,7 +11,7 @@ import pytest
 
 from paceline.plan.matrix import cells_of
 from paceline.plan.planning import make_plan
-from paceline.plan.settings import FIELDS, FLAGS
+from paceline.plan.settings import BOUNDS, FIELDS
 from paceline.plan.suite import load_suite, make_suite
 from paceline.system.errors import UserError
 from tests.factories.command_line import here
@@ -51,7 +51,7 @@ def test_flag_beyond_its_bound_is_one_line_with_a_reason(words: tuple[str, ...],
     assert answer in said(*words, "--store", str(tmp_path)) if "--" not in words else answer in said(*words)
 
 
-HUGE = {name: 10**30 if "int" in str(FIELDS[name]) else 1e300 for name, flag in FLAGS.items() if flag.bound}
+HUGE = {name: 10**30 if "int" in str(FIELDS[name]) else 1e300 for name in BOUNDS}
 
 
 def test_numbers_of_a_suite_are_these() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from cyclopts import Parameter, Token
 
 from paceline.cli.application import PANELS
-from paceline.plan.settings import DEVICES, Flag, Suite, choices_of
+from paceline.plan.settings import DEVICES, GROUPS, Suite, choices_of
 from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import quoted
 
@@ -20,14 +20,10 @@ from paceline.system.text.safe_text import quoted
 class SuiteFlags(Suite):
     """A suite as help shows it; `given` has what the command line says."""
 
-    gpus: Annotated[str | None, Flag(DEVICES, "One set of GPUs, in short: 0,2 is --devices cuda:0+cuda:2.")] = None
-    scale: Annotated[
-        str | None,
-        Flag(
-            DEVICES,
-            "Sets of growing size, in short: 1,2,4 is --devices 1xcpu,2xcpu,4xcpu, or xcuda where there are GPUs.",
-        ),
-    ] = None
+    gpus: Annotated[str | None, DEVICES] = None
+    "One set of GPUs, in short: 0,2 is --devices cuda:0+cuda:2."
+    scale: Annotated[str | None, DEVICES] = None
+    "Sets of growing size, in short: 1,2,4 is --devices 1xcpu,2xcpu,4xcpu, or xcuda where there are GPUs."
 
     def __init__(self, **given: Any) -> None:
         object.__setattr__(self, "given", given)
@@ -97,18 +93,15 @@ def _default_text(value: Any) -> str:
 
 
 def _as_parameter(name: str, hint: Any) -> Any:
-    """The type of a setting with all that cyclopts wants to know of its flag."""
-    if not hasattr(hint, "__metadata__"):
+    """The type of a setting with all that cyclopts wants to know of its flag; what is in no group has none."""
+    kind, group, *_ = (*get_args(hint), "", "")
+    if group not in GROUPS:
         return Annotated[hint, Parameter(parse=False, show=False)]
-    kind, flag = get_args(hint)
-    default = _default_text(getattr(SuiteFlags, name))
-    about = Parameter(help=flag.help, group=PANELS[flag.group], show_default=default or False)
+    shown = Parameter(group=PANELS[group], show_default=_default_text(getattr(SuiteFlags, name)) or False)
     if kind is bool:
-        return Annotated[kind, about]
-    several = get_origin(kind) is tuple
-    metavar = f"{_word(get_args(kind)[0])},..." if several else None
-    valued = Parameter(converter=_values, allow_repeating=False, negative=(), metavar=metavar)
-    return Annotated[kind, Parameter.combine(about, valued)]
+        return Annotated[kind, shown]
+    several = f"{_word(get_args(kind)[0])},..." if get_origin(kind) is tuple else None
+    return Annotated[kind, shown, Parameter(converter=_values, allow_repeating=False, negative=(), metavar=several)]
 
 
 def _word(kind: type) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from paceline import catalog
 from paceline.plan.devices import parse_devices
-from paceline.plan.settings import FIELDS, FLAGS, LISTS, Suite, choices_of
+from paceline.plan.settings import BOUNDS, FIELDS, LISTS, Suite, choices_of
 from paceline.plan.shares import fitting
 from paceline.system.errors import UserError, unknown
 from paceline.system.files.user_files import parse_toml, read_text
@@ -138,13 +138,12 @@ def _check_sizes(suite: Suite, where: str) -> None:
     for key in FIELDS:
         values = getattr(suite, key)
         listed = values if isinstance(values, tuple) else (values,)
-        bound = FLAGS[key].bound if key in FLAGS else None
         check_length(where, key, listed)
         for value in listed:
             if isinstance(value, str):
                 check_word(where, key, value)
-            if bound and value is not None:
-                bound.check(f"{where}: {key}", value)
+            if key in BOUNDS and value is not None:
+                BOUNDS[key].check(f"{where}: {key}", value)
 
 
 def _listed(value: Any) -> Any:

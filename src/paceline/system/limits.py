@@ -1,4 +1,4 @@
-"""How large the numbers that a user gives may be, and why: those of a suite's keys are declared with them."""
+"""How large the numbers that a user gives may be, and why: declared here, for suites and flags alike."""
 
 from __future__ import annotations
 
@@ -46,6 +46,13 @@ STEPS = Bound(WHOLE, 1, 10**8, "at 1,000 steps a second that is more than a day"
 BATCH = Bound(WHOLE, 1, 2**20, "no device holds the images of more")
 NO_LIMIT = "more would be no limit: that is 30 years"
 TIMEOUT = Bound(SECONDS, 0, 1e9, NO_LIMIT, above=True)
+BUDGET = Bound(SECONDS, 0, 1e9, NO_LIMIT)
+EPOCHS = Bound("a number", 0, 1e6, "nothing learns for longer", above=True, below=True)
+WARMUP = Bound(WHOLE, 0, STEPS.most, STEPS.why)
+RATE = Bound("a number", 0, 1e6, "no weight would stay a number", above=True)
+SEED = Bound(WHOLE, 0, 2**32 - 1, "NumPy takes no more")
+CORES = Bound(WHOLE, 1, 4096, "no machine has more")
+INTERVAL = Bound("a part of the median such as 0.03,", 0, 1, "", above=True, below=True)
 
 FLAGS = {
     "--repeats": REPEATS,
