@@ -20,7 +20,7 @@ from paceline.cli.suite_flags import SuiteFlags
 from paceline.plan.settings import MEASURED, RESULTS
 from paceline.system.paths import default_store
 
-Measured = Parameter(group=PANELS[MEASURED])
+Measured, Shown = Parameter(group=PANELS[MEASURED]), Parameter(group=PANELS[RESULTS])
 
 
 @app.command
@@ -77,9 +77,7 @@ def explain(
     rounds: Annotated[int, Measured] = 5,
     wait: WaitFlag = False,
     machine_name: MachineFlag = None,
-    format: Annotated[  # noqa: A002 - the flag's name
-        Literal["text", "markdown", "json"], Parameter(group=PANELS[RESULTS])
-    ] = "text",
+    format: Annotated[Literal["text", "markdown", "json"], Shown] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> int:
     """Say where the time goes when several devices are less fast than they should be.

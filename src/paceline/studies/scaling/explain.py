@@ -227,23 +227,7 @@ def _explanation(
     ablations: tuple[AblationTimes, ...] = (),
     failures: tuple[str, ...] = (),
 ) -> Explanation:
-    return Explanation(
-        workload=cell.workload,
-        framework=cell.framework,
-        devices=cell.devices,
-        update=cell.update,
-        data=cell.data,
-        input=cell.input,
-        precision=cell.precision,
-        batch_size=cell.batch_size,
-        shares=given_shares(cell.shares, cell.batch_size, cell.device_set),
-        scaling=cell.scaling,
-        steps=cell.steps,
-        rounds=rounds,
-        oversubscribed=cell.oversubscribed,
-        slow=cell.slow,
-        time=time,
-        ablations=ablations,
-        twins=ablations,
-        failures=failures,
-    )
+    same = {name: getattr(cell, name) for name in Explanation.__struct_fields__ if name in Cell.__struct_fields__}
+    shares = given_shares(cell.shares, cell.batch_size, cell.device_set)
+    found = {"time": time, "ablations": ablations, "twins": ablations, "failures": failures}
+    return Explanation(**{**same, "shares": shares, "rounds": rounds, **found})
