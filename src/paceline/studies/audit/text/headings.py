@@ -5,19 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from paceline.studies.audit.printed_rows import (
-    BATCH,
-    DEVICES,
-    EFFICIENCY,
-    EPOCH_SECONDS,
-    EPOCHS,
-    IMAGES_PER_SECOND,
-    MEMORY,
-    SECONDS,
-    SPEED_OF_ONE,
-    SPEED_UP,
-    STEP_SECONDS,
-)
+from paceline.studies.audit import printed_rows as p
 
 LONGEST = 100  # letters of a heading that means a quantity
 IMAGES = r"(images?|imgs?|samples?|examples?|frames?)"
@@ -25,27 +13,27 @@ MEASURE = r"mi?b|gi?b"
 
 # The first that fits is meant; headings are compared in small letters, with spaces for underscores.
 HEADINGS = (
-    (EPOCH_SECONDS, r".*\b(time|seconds|secs?|s)\b.*(/| per )\s*epoch|.*epoch (time|seconds)"),
+    (p.EPOCH_SECONDS, r".*\b(time|seconds|secs?|s)\b.*(/| per )\s*epoch|.*epoch (time|seconds)"),
     (
-        STEP_SECONDS,
+        p.STEP_SECONDS,
         r"(\w+ ){0,2}(step|batch|iteration) time\b|(time|seconds|ms|s)( \(m?s\))?\s*(/| per )\s*(step|batch|iteration)",
     ),
-    (SPEED_OF_ONE, rf".*{IMAGES}.*s.*(/|per )\s*(gpu|device|card|chip|accelerator)"),
-    (IMAGES_PER_SECOND, rf"(?!.*(cpu|processor|\blow|\bhigh)).*{IMAGES}( processed)?\s*(/|per)\s*s|fps$|throughput$"),
-    (EPOCHS, r"(number of |num )?epochs?$"),
-    (SECONDS, r"(training |total |wall )*(time|seconds|secs?|s)( \(?(s|secs?|seconds)\)?)?$"),
-    (DEVICES, r"#?\s*(number of |num |total )?(gpus?|devices?|cards|accelerators)( num| number| count)?$"),
-    (BATCH, r"(\w+ ){0,3}batch([ -]?size)?$"),
+    (p.SPEED_OF_ONE, rf".*{IMAGES}.*s.*(/|per )\s*(gpu|device|card|chip|accelerator)"),
+    (p.IMAGES_PER_SECOND, rf"(?!.*(cpu|processor|\blow|\bhigh)).*{IMAGES}( processed)?\s*(/|per)\s*s|fps$|throughput$"),
+    (p.EPOCHS, r"(number of |num )?epochs?$"),
+    (p.SECONDS, r"(training |total |wall )*(time|seconds|secs?|s)( \(?(s|secs?|seconds)\)?)?$"),
+    (p.DEVICES, r"#?\s*(number of |num |total )?(gpus?|devices?|cards|accelerators)( num| number| count)?$"),
+    (p.BATCH, r"(\w+ ){0,3}batch([ -]?size)?$"),
     (
-        MEMORY,
+        p.MEMORY,
         rf"((max(imum)?|peak|total|gpu) )*memory( consumption| usage)?( \(?({MEASURE})\)?)?(,? \(?total\)?)?$"
         rf"|({MEASURE})$",
     ),
-    (SPEED_UP, r"(speed-? ?up|scaling)$"),
-    (EFFICIENCY, r"(scaling |parallel )?efficiency( \(%\))?$"),
+    (p.SPEED_UP, r"(speed-? ?up|scaling)$"),
+    (p.EFFICIENCY, r"(scaling |parallel )?efficiency( \(%\))?$"),
 )
 FORMS = tuple((name, re.compile(form)) for name, form in HEADINGS)
-TIMES = (EPOCH_SECONDS, SECONDS)
+TIMES = (p.EPOCH_SECONDS, p.SECONDS)
 OTHER_UNITS = re.compile(r"\b(ms|min|mins|minutes?|hours?|hrs?|h|days?)\b")  # of which a number alone says nothing
 ANY = re.compile(
     r"time|sec|\bs\b|epoch|/|per|gpu|device|card|batch|b\b|memory|speed|scaling|efficiency|fps|throughput|step"
