@@ -58,12 +58,11 @@ def columns(table: p.PrintedTable, quantity: str) -> Iterator[tuple[str, TrendCo
     for setting, points in found.items():
         yield (
             " | ".join(setting),
-            [TrendPoint(count, _middle(rows), tuple(rows)) for count, rows in sorted(points.items())],
+            [
+                TrendPoint(count, statistics.median(figure.value for _, figure in rows), tuple(rows))
+                for count, rows in sorted(points.items())
+            ],
         )
-
-
-def _middle(rows: list[tuple[p.PrintedRow, p.PrintedNumber]]) -> float:
-    return rows[0][1].value if len(rows) == 1 else statistics.median(figure.value for _, figure in rows)
 
 
 def linear(table: p.PrintedTable) -> Checks:

@@ -33,7 +33,7 @@ class ProseContext:
     epochs: int | None = None
     dataset: str = ""
     machine: p.PrintedMachine | None = None
-    several: bool = False  # machines, of which it does not say how many a row had
+    several: bool = False  # machines, anywhere in the text, of which it does not say how many a row had
 
 
 def table_of(title: str, heading: str, grid: TextGrid, context: ProseContext) -> p.PrintedTable:
