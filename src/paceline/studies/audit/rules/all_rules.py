@@ -18,7 +18,6 @@ from paceline.studies.audit.rules import (
     prose_orders,
     prose_ratios,
     trends,
-    units,
 )
 from paceline.studies.audit.rules.definition import FigureKey, Rule, TableCheck, of_rows, of_tables
 
@@ -46,7 +45,9 @@ RULES = (
     Rule("memory", "memory = peak - idle of each device", of_rows(memories.memory_difference)),
     Rule("unit", "the same digits have the same unit in summary and log", of_tables(memories.units)),
     Rule(
-        "one unit", "note: figures of a column have one unit; of several, all are converted", of_tables(units.one_unit)
+        "one unit",
+        "note: figures of a column have one unit; of several, all are converted",
+        of_tables(memories.one_unit),
     ),
     Rule("speed-up", "speed-up = speed / speed of one device", of_tables(equations.speed_up)),
     Rule("efficiency", "efficiency = speed-up / devices", of_tables(equations.efficiency)),

@@ -1,4 +1,4 @@
-"""Memory of devices: differences, units, sums over cards, and cards that were filled beforehand."""
+"""Memory of devices: differences, sums over cards, cards that were filled beforehand; and units, also of times."""
 
 from __future__ import annotations
 
@@ -115,3 +115,13 @@ def _sum(table: p.PrintedTable, found: list[Held]) -> Checks:
         is_wrong = few.value < many.value and more.value < less.value * (1 - SAME_MEMORY) + weights
         if is_wrong or more.value < 2 * less.value:
             yield TableCheck(table.title, text if is_wrong else None, figures(fewer, p.MEMORY))
+
+
+def one_unit(table: p.PrintedTable) -> Checks:
+    """Of several, all figures were converted to one; it is named because its reader may not have noticed."""
+    for quantity, (unit, *others) in table.units.items():
+        known = [unit, *filter(None, others)]
+        compared = f"; compared in {unit}" if quantity == p.MEMORY and len(known) > 1 else ""
+        without = ", and without a unit" if "" in others else ""
+        text = f"{quantity} is printed in {' and '.join(known)}{without}{compared}"
+        yield TableCheck(table.title, text, counts=False)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from paceline.studies.audit import printed_rows as p
-from paceline.studies.audit.text.column_roles import ColumnRoles, roles_of
-from paceline.studies.audit.text.headings import counts_machines, quantity_of, subject_of
+from paceline.studies.audit.text.headings import ColumnRoles, counts_machines, quantity_of, roles_of, subject_of
 from paceline.studies.audit.text.machines import with_machines
 from paceline.studies.audit.text.one_unit import in_one_unit, unit_of
 from paceline.system.errors import UserError
