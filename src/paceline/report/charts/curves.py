@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from paceline.analysis.rows.row import Row
+from paceline.report.charts import axes
+from paceline.report.charts.axes import Axis
 from paceline.report.charts.captions import MOST_DESCRIBED, MOST_NAMED, WITHOUT_RESULT, about, counted, names, numbered
-from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, Spec
-from paceline.report.charts.vega_lite import (
+from paceline.report.charts.marks import Mark, Place, words
+from paceline.report.charts.material import (
     MOST_LINES,
     ChartData,
     Drawing,
-    amount,
-    dashes,
-    distinct_lines,
-    layer,
-    silent,
+    Panel,
+    line_looks,
+    samples,
     slowness,
 )
+from paceline.report.charts.style import AIM, PANEL_HEIGHT, PANEL_WIDTH
 from paceline.report.escaping import few
 from paceline.store.series import Moment
 from paceline.system.text.formatting import number
@@ -50,9 +51,7 @@ def loss(data: ChartData) -> Drawing | None:
     shown = _shown(data, blocks, lambda moment: moment.train_loss)
     if not any(len(points) > 1 for points in shown.curves.values()):
         return None  # a single point is no course
-    up = amount("value", "training loss", zero=False)
-    texts = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
-    return Drawing(_panels(up, shown, data, {}), texts, [*_diverged(shown, blocks), *shown.notes])
+    return _drawing("training loss", shown, data, notes=_diverged(shown, blocks))
 
 
 def _diverged(shown: ShownCurves, blocks: Callable[[str], Sequence[Moment]]) -> list[str]:
@@ -79,23 +78,8 @@ def accuracy(data: ChartData) -> Drawing | None:
     if not shown.curves:
         return None
     training = _curves(shown.rows, epochs, lambda moment: moment.train_accuracy)
-    up = amount("value", "accuracy", zero=False, format=".1~%")
-    texts = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
-    body = _panels(up, shown, data, training)
-    for panel in body["hconcat"]:
-        panel["layer"] += _targets(shown.rows.values(), up)
-    return Drawing(body, texts, shown.notes)
-
-
-def _targets(rows: Iterable[Row], up: Spec) -> Iterator[Spec]:
-    """A line at the accuracy that was asked for."""
-    wanted = [{"value": target, "said": f"target {target:.0%}"} for target in {row.target for row in rows} if target]
-    if wanted:
-        yield layer(silent("rule", strokeDash=[3, 3], opacity=0.7), wanted, y=up)
-        words = {"field": "said", "type": "nominal"}
-        yield layer(
-            silent("text", align="right", baseline="bottom", dy=-3), wanted, x={"value": PANEL_WIDTH}, y=up, text=words
-        )
+    targets = sorted({row.target for row in shown.rows.values() if row.target})
+    return _drawing("accuracy", shown, data, training=training, targets=targets)
 
 
 def _end(last: CurvePoint) -> str:
@@ -149,47 +133,47 @@ def _thinned(points: list[CurvePoint]) -> list[CurvePoint]:
     return [points[round(place * (len(points) - 1) / (MOST_POINTS - 1))] for place in range(MOST_POINTS)]
 
 
-def _panels(up: Spec, shown: ShownCurves, data: ChartData, training: Curves) -> Spec:
-    axes = (
-        amount("seconds", "seconds of training", tickCount=5),
-        amount("images", "images trained", tickCount=3, format=",.0f"),
-    )
-    panels = [
-        {
-            "width": PANEL_WIDTH,
-            "height": PANEL_HEIGHT,
-            "layer": list(_layers(along, up, shown, data, training)),
-        }
-        for along in axes
-    ]
-    return {"hconcat": panels, "spacing": 40}
+def _drawing(
+    title: str,
+    shown: ShownCurves,
+    data: ChartData,
+    *,
+    training: Curves | None = None,  # thin lines
+    targets: Sequence[float] = (),  # what was asked for
+    notes: Sequence[str] = (),
+) -> Drawing:
+    looks, thin = line_looks(list(shown.curves)), training or {}
+    points = [point for line in shown.curves.values() for point in line]
+    values = [each for point in points for each in (point.low, point.high)]
+    values += [point.value for line in thin.values() for point in line]
+    up = axes.amounts(title, [*values, *targets], zero=False, percent=training is not None)
+    seconds = axes.amounts("seconds of training", [point.seconds for point in points], count=5)
+    images = axes.amounts("images trained", [point.images for point in points], count=3)
+    panels = []
+    for field, across in enumerate((seconds, images)):
+        marks = [_band(shown.curves[name], field, look.colour) for name, look in looks.items()]
+        marks += [look.line(_line(thin[name], field), 0.9) for name, look in looks.items() if name in thin]
+        marks += [look.line(_line(shown.curves[name], field)) for name, look in looks.items()]
+        marks += [mark for target in targets for mark in _target(target, across)]
+        for name, look in looks.items():  # the mark that leads to the cell
+            last, href = shown.curves[name][-1], data.href(shown.rows[name])
+            marks.append(look.point((last[field], last.value), told=f"{name}: {_end(last)}", href=href))
+        panels.append(Panel(across, up, (PANEL_WIDTH, PANEL_HEIGHT), marks))
+    in_words = [f"{name} {_end(line[-1])}" for name, line in shown.curves.items()]
+    return Drawing(panels, in_words, [*notes, *shown.notes], samples(looks))
 
 
-def _layers(along: Spec, up: Spec, shown: ShownCurves, data: ChartData, training: Curves) -> Iterator[Spec]:
-    """Between what the runs lie, the medians, and at their end the mark that leads to the cell."""
-    look, curves = distinct_lines(list(shown.curves)), shown.curves
-    bands = [value for value in _values(curves) if value["low"] < value["high"]]
-    if bands:
-        ends = {"y": {**up, "field": "low"}, "y2": {"field": "high"}}
-        yield layer(silent("area", opacity=0.14), bands, x=along, **ends, color=look["color"])
-    thin = {"x": along, "y": up, "color": look["color"], "strokeDash": look["strokeDash"]}
-    if training:
-        yield layer(silent("line", strokeWidth=0.9, opacity=0.7), _values(training), **thin)
-    yield layer(silent("line"), _values(curves), **thin)
-    lasts = [
-        {
-            "line": name,
-            **points[-1]._asdict(),
-            **data.linked(shown.rows[name], f"{name}: {_end(points[-1])}"),
-        }
-        for name, points in curves.items()
-    ]
-    mark = {"type": "point", "filled": True}
-    yield layer(mark, lasts, x=along, y=up, color=look["color"], shape=look["shape"], **data.links())
+def _line(points: Sequence[CurvePoint], field: int) -> list[Place]:
+    return [(point[field], point.value) for point in points]
 
 
-def _values(curves: Curves) -> list[Spec]:
-    dash = dashes(list(curves))
-    return [
-        {"line": name, "dash": dash[name], **point._asdict()} for name, points in curves.items() for point in points
-    ]
+def _band(points: Sequence[CurvePoint], field: int, colour: str) -> Mark:
+    """What lies between the runs, there and back."""
+    there = [(point[field], point.high) for point in points]
+    back = [(point[field], point.low) for point in reversed(points)]
+    return Mark("area", [*there, *back], {"fill": colour, "fill-opacity": 0.14})
+
+
+def _target(target: float, across: Axis) -> list[Mark]:
+    first, last = ((end, target) for end in across.ends)
+    return [Mark("rule", [first, last], AIM), words(f"target {target:.0%}", last, {"text-anchor": "end", "dy": -3})]

@@ -9,13 +9,11 @@ from paceline.analysis.rows.labels import update
 from paceline.analysis.rows.row import Row
 from paceline.report.charts import bars, curves, durations, lines
 from paceline.report.charts.captions import MOST_DESCRIBED, WITHOUT_RESULT, about, fixed, short, where_and_what
-from paceline.report.charts.style import Spec
-from paceline.report.charts.vega_lite import ChartData, Drawing, Link
+from paceline.report.charts.material import ChartData, Drawing, Link
 from paceline.report.escaping import few
 from paceline.report.tables.columns import machine_of, title, titled
 from paceline.store.series import Series
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name, never fetched
 LONGEST_TITLE, LONGEST_NOTE = 80, 400
 
 
@@ -109,14 +107,14 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart without colours: ready for a page or a file."""
+    """A chart: ready for a page or a file."""
 
     kind: str
     title: str
     shared: str  # what its rows have in common
     notes: Sequence[str]  # what is fixed, what its marks mean, and what is missing or doubtful
     description: str  # in words
-    spec: Spec  # without title
+    drawing: Drawing
 
 
 def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link | None = None) -> Iterator[Picture]:
@@ -147,7 +145,7 @@ def _picture(kind: str, shared: str, rows: Sequence[Row], drawing: Drawing) -> P
         shared=short(shared, LONGEST_NOTE),
         notes=[short(note, LONGEST_NOTE) for note in notes],
         description=" ".join(f"{each}." for each in in_words),
-        spec={"$schema": SCHEMA, **drawing.body},
+        drawing=drawing,
     )
 
 
