@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from paceline.report.charts.style import text_width
 
+NEAR = 1e-9  # what arithmetic may add to a whole number
 ROUND = ((math.sqrt(50), 10), (math.sqrt(10), 5), (math.sqrt(2), 2))
-FINE = 10  # an axis ends at a multiple of some tenth of it
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,14 @@ class Axis:
 
 
 def amounts(title: str, values: Iterable[float], *, zero: bool = True, count: int = 6, percent: bool = False) -> Axis:
-    """An axis for these numbers, with some `count` ticks."""
+    """An axis for these numbers, with some `count` ticks, one of them at either end."""
     low, high = _bounds([*values, *([0.0] if zero else [])])
-    fine = _step(high - low, FINE)
-    low, high = fine * math.floor(low / fine + 1e-9), fine * math.ceil(high / fine - 1e-9)
-    step = _step(high - low, count)
-    places = [step * place for place in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    step = _step((high - low) / count)
+    places = [step * place for place in range(math.floor(low / step + NEAR), math.ceil(high / step - NEAR) + 1)]
     factor, sign = (100, "%") if percent else (1, "")
-    digits = max(0, -math.floor(math.log10(step * factor) + 1e-9))
-    return Axis(title, (low, high), [(place, f"{factor * place:,.{digits}f}{sign}") for place in places])
+    digits = max(0, -math.floor(math.log10(step * factor) + NEAR))
+    ticks = [(place, f"{factor * place:,.{digits}f}{sign}") for place in places]
+    return Axis(title, (places[0], places[-1]), ticks)
 
 
 def counts(title: str, numbers: Iterable[int], *, logarithmic: bool = False, grid: bool = True) -> Axis:
@@ -70,13 +69,11 @@ def names(called: Sequence[str]) -> Axis:
 
 def _bounds(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
-    if high - low > 1e-9 * max(abs(low), abs(high)):
-        return low, high
-    return low - (abs(low) / 10 or 0), high + (abs(high) / 10 or 1)
+    apart = high - low > NEAR * max(abs(low), abs(high))
+    return (low, high) if apart else (low - abs(low) / 10, high + (abs(high) / 10 or 1))
 
 
-def _step(length: float, count: int) -> float:
+def _step(rough: float) -> float:
     """1, 2 or 5, times a power of ten."""
-    rough = length / count
     power = 10.0 ** math.floor(math.log10(rough))
     return power * next((round_number for least, round_number in ROUND if rough / power >= least), 1)

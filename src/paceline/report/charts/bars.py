@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.charts import axes
 from paceline.report.charts.captions import MOST_NAMED, outcome, with_interval
-from paceline.report.charts.marks import Mark, Span, bar, interval, words
+from paceline.report.charts.marks import Mark, bar, interval, words
 from paceline.report.charts.material import MOST_INTERVAL, Cell, ChartData, ChartedRows, Drawing, Panel
 from paceline.report.charts.style import BAR_STEP, HOLLOW, VALUE, WIDTH, Look
 from paceline.report.escaping import few
@@ -48,27 +49,21 @@ def speed(data: ChartData) -> Drawing | None:
         return None
     ranked = sorted(found, key=lambda each: -each[1].median)
     end = MOST_INTERVAL * ranked[0][1].median
-    lines = {cell.name: _speed_line(cell, value, end) for cell, value in found}
+    lines = {cell.name: _bar_line(cell, value, number(value.median), most=end) for cell, value in found}
     beyond = [cell.name for cell, value in found if value.high is not None and value.high > end]
     notes = [f"the interval goes on beyond the picture: {few(beyond, MOST_NAMED, ', ')}"] if beyond else []
     in_words = [f"{cell.name} {with_interval(value)}" for cell, value in ranked]
     return Drawing([cells_panel(charted, lines, "images/s")], in_words, [*charted.notes, *notes])
 
 
-def _speed_line(cell: Cell, value: Estimate, end: float) -> CellLine:
-    label = outcome(cell.row, number(value.median))
+def _bar_line(cell: Cell, value: Estimate, text: str, look: Look = VALUE, most: float = math.inf) -> CellLine:
+    label = outcome(cell.row, text)
+    whole = bar((0, value.median), cell.line, 14, look, told=f"{cell.name}: {label}", href=cell.href)
     if value.low is None or value.high is None:
-        return _bar_line(cell, value.median, None, label)
-    return _bar_line(cell, value.median, (value.low, min(value.high, end)), label, cut=value.high > end)
-
-
-def _bar_line(
-    cell: Cell, value: float, span: Span | None, label: str, *, look: Look = VALUE, cut: bool = False
-) -> CellLine:
-    whole = bar((0, value), cell.line, 14, look, told=f"{cell.name}: {label}", href=cell.href)
-    if span is None:
-        return CellLine([whole], value, label)
-    return CellLine([whole, interval(span, cell.line, cut=cut)], max(value, span[1]), label)
+        return CellLine([whole], value.median, label)
+    end = min(value.high, most)
+    across = interval((value.low, end), cell.line, cut=value.high > most)
+    return CellLine([whole, across], max(value.median, end), label)
 
 
 def memory(data: ChartData) -> Drawing | None:
@@ -94,6 +89,6 @@ def _whole(cell: Cell) -> bool:
 def _memory_line(cell: Cell) -> CellLine:
     found, whole = cell.row.peak_memory_mib, _whole(cell)
     values = found if len(found) > 1 else cell.row.memory_mib_of_runs
-    span = (min(values), max(values)) if len(values) > 1 else None
-    label = f"{joined(found)} in all devices together" if whole else joined(found)
-    return _bar_line(cell, max(found), span, outcome(cell.row, label), look=HOLLOW if whole else VALUE)
+    span = (min(values), max(values)) if len(values) > 1 else ()
+    text = f"{joined(found)} in all devices together" if whole else joined(found)
+    return _bar_line(cell, Estimate(max(found), *span), text, HOLLOW if whole else VALUE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.analysis.rows.table_rows import chosen_rows
-from paceline.report.charts.drawing import FORMATS
+from paceline.report.charts.drawing import FORMATS, contents
 from paceline.report.charts.kinds import KINDS, Picture, pictures
 from paceline.report.charts.style import LOOKS
 from paceline.report.tables.render_layouts import differing
@@ -50,7 +50,7 @@ def draw(request: ChartRequest, folder: Path, filters: CellFilters, target: floa
     if not 1 <= request.table <= len(found):
         raise UserError(f"There is no table {request.table}: of these results {len(found)} can be drawn so.")
     picture = found[request.table - 1]
-    write_bytes(request.path, FORMATS[request.path.suffix.lower()](picture, LOOKS[request.look]))
+    write_bytes(request.path, contents(picture, LOOKS[request.look], request.path.suffix.lower()))
     lines = [f"{request.path}: {KINDS[request.kind].title}: {picture.shared}", *_others(found, request.table)]
     return "\n".join(map(printable, lines))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from paceline.analysis.rows.row import Row
 from paceline.report.charts import axes
 from paceline.report.charts.axes import Axis
-from paceline.report.charts.captions import MOST_DESCRIBED, MOST_NAMED, WITHOUT_RESULT, about, counted, names, numbered
+from paceline.report.charts.captions import MOST_DESCRIBED, MOST_NAMED, WITHOUT_RESULT, about, names, numbered
 from paceline.report.charts.marks import Mark, Place, words
 from paceline.report.charts.material import (
     MOST_LINES,
@@ -26,6 +26,7 @@ from paceline.store.series import Moment
 from paceline.system.text.formatting import number
 
 MOST_POINTS = 30  # of a curve; a picture has no room for more
+Moments = Mapping[str, Sequence[Moment]]  # of each run
 Value = Callable[[Moment], float | None]
 
 
@@ -44,40 +45,31 @@ Curves = dict[str, list[CurvePoint]]
 
 def loss(data: ChartData) -> Drawing | None:
     """Training loss of each block."""
-
-    def blocks(run: str) -> Sequence[Moment]:
-        return data.series.blocks.get(run, ())
-
-    shown = _shown(data, blocks, lambda moment: moment.train_loss)
+    shown = _shown(data, data.series.blocks, lambda moment: moment.train_loss)
     if not any(len(points) > 1 for points in shown.curves.values()):
         return None  # a single point is no course
-    return _drawing("training loss", shown, data, notes=_diverged(shown, blocks))
+    return _drawing("training loss", shown, data, notes=_diverged(shown, data.series.blocks))
 
 
-def _diverged(shown: ShownCurves, blocks: Callable[[str], Sequence[Moment]]) -> list[str]:
+def _diverged(shown: ShownCurves, blocks: Moments) -> list[str]:
     """Where lines end before training did, or do not even begin."""
     texts = []
     for name, row in {**shown.rows, **shown.without}.items():
-        runs = [[moment.train_loss for moment in found] for run in row.runs if (found := blocks(run))]
+        runs = [[moment.train_loss for moment in found] for run in row.runs if (found := blocks.get(run))]
         ends = [losses.index(None) for losses in runs if None in losses]
         if ends:
             texts.append(f"{name}: loss is no number from block {min(ends) + 1} on ({len(ends)} of {len(runs)} runs)")
-    more = counted(
-        len(texts[MOST_DESCRIBED:]), "more cell whose loss is no number", "more cells whose loss is no number"
-    )
-    return [*texts[:MOST_DESCRIBED], *more]
+    left = len(texts) - MOST_DESCRIBED
+    more = f"more cell{'s' if left > 1 else ''} whose loss is no number"
+    return [*texts[:MOST_DESCRIBED], *([f"{left} {more}"] if left > 0 else [])]
 
 
 def accuracy(data: ChartData) -> Drawing | None:
     """Test accuracy after each epoch; training accuracy as thin lines."""
-
-    def epochs(run: str) -> Sequence[Moment]:
-        return data.series.epochs.get(run, ())
-
-    shown = _shown(data, epochs, lambda moment: moment.test_accuracy)
+    shown = _shown(data, data.series.epochs, lambda moment: moment.test_accuracy)
     if not shown.curves:
         return None
-    training = _curves(shown.rows, epochs, lambda moment: moment.train_accuracy)
+    training = _curves(shown.rows, data.series.epochs, lambda moment: moment.train_accuracy)
     targets = sorted({row.target for row in shown.rows.values() if row.target})
     return _drawing("accuracy", shown, data, training=training, targets=targets)
 
@@ -94,7 +86,7 @@ class ShownCurves(NamedTuple):
     notes: Sequence[str]
 
 
-def _shown(data: ChartData, moments: Callable[[str], Sequence[Moment]], value: Value) -> ShownCurves:
+def _shown(data: ChartData, moments: Moments, value: Value) -> ShownCurves:
     """The fastest cells that have a course."""
     ranked = sorted(data.rows, key=slowness)
     named = dict(zip(numbered(names(ranked)), ranked, strict=True))
@@ -108,8 +100,8 @@ def _shown(data: ChartData, moments: Callable[[str], Sequence[Moment]], value: V
     return ShownCurves({name: named[name] for name in kept}, kept, without, notes)
 
 
-def _curves(rows: Mapping[str, Row], moments: Callable[[str], Sequence[Moment]], value: Value) -> Curves:
-    found = {name: _course([moments(run) for run in row.runs], value) for name, row in rows.items()}
+def _curves(rows: Mapping[str, Row], moments: Moments, value: Value) -> Curves:
+    found = {name: _course([moments.get(run, ()) for run in row.runs], value) for name, row in rows.items()}
     return {name: points for name, points in found.items() if points}
 
 

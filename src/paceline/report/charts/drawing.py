@@ -17,6 +17,7 @@ from paceline.report.charts.material import Panel, Samples
 from paceline.report.charts.style import EDGE, LINE_HEIGHT, TITLE_SIZE, Theme, text_width
 from paceline.store.series import Series
 
+FORMATS = (".svg", ".png", ".pdf")
 PIXELS = 2  # of a PNG for each point: sharp on paper and on dense screens
 LETTER_WIDTH, LEAST_WIDTH, GAP = 6.1, 480, 24
 BELOW = 44  # a panel: labels and title of its axis
@@ -78,20 +79,11 @@ def _template() -> Template:
     return made.get_template("chart.svg.j2")
 
 
-def png(picture: Picture, look: Theme) -> bytes:
+def contents(picture: Picture, look: Theme, suffix: str) -> bytes:
+    """Of a file with this ending."""
+    drawn = svg(picture, look)
+    if suffix == ".svg":
+        return drawn.encode()
     import vl_convert  # only where it is needed: it is large
 
-    return vl_convert.svg_to_png(svg(picture, look), scale=PIXELS)
-
-
-def pdf(picture: Picture, look: Theme) -> bytes:
-    import vl_convert
-
-    return vl_convert.svg_to_pdf(svg(picture, look))
-
-
-FORMATS: dict[str, Callable[[Picture, Theme], bytes]] = {
-    ".svg": lambda picture, look: svg(picture, look).encode(),
-    ".png": png,
-    ".pdf": pdf,
-}
+    return vl_convert.svg_to_pdf(drawn) if suffix == ".pdf" else vl_convert.svg_to_png(drawn, scale=PIXELS)

@@ -24,7 +24,7 @@ from paceline.report.charts.material import (
     samples,
     slowness,
 )
-from paceline.report.charts.style import AIM, PANEL_HEIGHT, PANEL_WIDTH, WIDTH
+from paceline.report.charts.style import AIM, INTERVAL, PANEL_HEIGHT, PANEL_WIDTH, WIDTH
 from paceline.system.text.formatting import number
 
 
@@ -174,7 +174,7 @@ def _panel(
     """With what is ideal for the fewest devices and for the most: then it has a panel beside it, and is smaller."""
     looks, highest = line_looks(dict.fromkeys(point.line for point in points)), _highest(points)
     marks = [
-        looks[line].across([(at, value.low), (at, min(value.high, highest))])
+        Mark("interval", [(at, value.low), (at, min(value.high, highest))], {**INTERVAL, "stroke": looks[line].colour})
         for line, at, value, _ in points
         if value.low is not None and value.high is not None
     ]

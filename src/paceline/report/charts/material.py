@@ -121,9 +121,6 @@ class LineLook(NamedTuple):
         look: Look = {"fill": "none", "stroke": self.colour, "stroke-width": width, "stroke-dasharray": self.dash}
         return Mark("line", places, look)
 
-    def across(self, places: Sequence[Place]) -> Mark:
-        return Mark("interval", places, {"fill": "none", "stroke": self.colour, "stroke-width": 1.5})
-
     def point(self, place: Place, *, hollow: bool = False, told: str = "", href: str = "") -> Mark:
         look: Look = {
             "fill": self.colour,
