@@ -11,6 +11,7 @@ import pytest
 from paceline.analysis.rows.row import DeviceScaling, Row
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.charts import KINDS, figures, pictures
+from paceline.report.charts.axes import amounts, counts
 from paceline.report.charts.kinds import Picture
 from paceline.report.charts.marks import Mark
 from paceline.report.charts.material import MOST_CELLS, MOST_LINES, Panel
@@ -366,6 +367,29 @@ def test_hundreds_of_cells_are_limited_in_words() -> None:
     lines = the_picture("scaling", both)
     assert len({point[0] for point in points_of(lines)}) == MOST_LINES
     assert "8 of 10 lines, the fastest" in subtitle(lines)
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ((0, 15_108), ["0", "5,000", "10,000", "15,000", "20,000"]),
+        ((1.79, 2.31), ["1.7", "1.8", "1.9", "2.0", "2.1", "2.2", "2.3", "2.4"]),
+        ((0.5,), ["0.44", "0.46", "0.48", "0.50", "0.52", "0.54", "0.56"]),
+        ((0, 0), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        ((5e-324, 1e-320), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        ((0, float("inf")), ["0", "2e+199", "4e+199", "6e+199", "8e+199", "1e+200"]),
+    ],
+)
+def test_axis_goes_from_one_round_number_to_another(values: tuple[float, ...], labels: list[str]) -> None:
+    axis = amounts("", values, zero=False, count=4 if max(values) > 100 else 6)
+    assert [label for _, label in axis.ticks] == labels
+    assert (axis.place(axis.ends[0], 200), axis.place(axis.ends[1], 200)) == (0, 200)
+
+
+def test_labels_of_an_axis_are_not_written_over_each_other() -> None:
+    axis = counts("devices", range(1, 65))
+    assert len(axis.ticks) == 64
+    assert [label for _, label in axis.labels(250)][:3] == ["1", "3", "5"]
 
 
 def test_nothing_is_drawn_from_nothing() -> None:

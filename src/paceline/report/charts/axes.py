@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from paceline.report.charts.style import text_width
 
-NEAR = 1e-9  # what arithmetic may add to a whole number
+NEAR, HUGE = 1e-9, 1e200  # what arithmetic may add to a whole number, and what it can still work with
 ROUND = ((math.sqrt(50), 10), (math.sqrt(10), 5), (math.sqrt(2), 2))
 
 
@@ -49,10 +49,10 @@ def amounts(title: str, values: Iterable[float], *, zero: bool = True, count: in
     low, high = _bounds([*values, *([0.0] if zero else [])])
     step = _step((high - low) / count)
     places = [step * place for place in range(math.floor(low / step + NEAR), math.ceil(high / step - NEAR) + 1)]
-    factor, sign = (100, "%") if percent else (1, "")
-    digits = max(0, -math.floor(math.log10(step * factor) + NEAR))
-    ticks = [(place, f"{factor * place:,.{digits}f}{sign}") for place in places]
-    return Axis(title, (places[0], places[-1]), ticks)
+    power = math.floor(math.log10(step) + NEAR)
+    digits = f",.{max(0, -power - 2)}%" if percent else f",.{max(0, -power)}f"
+    label = digits if abs(power) < 9 else ".3g"
+    return Axis(title, (places[0], places[-1]), [(place, format(place, label)) for place in places])
 
 
 def counts(title: str, numbers: Iterable[int], *, logarithmic: bool = False, grid: bool = True) -> Axis:
@@ -68,9 +68,11 @@ def names(called: Sequence[str]) -> Axis:
 
 
 def _bounds(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    apart = high - low > NEAR * max(abs(low), abs(high))
-    return (low, high) if apart else (low - abs(low) / 10, high + (abs(high) / 10 or 1))
+    """Apart, whatever a store of somebody else holds."""
+    low, high = (max(-HUGE, min(found(values), HUGE)) for found in (min, max))
+    if high - low > max(NEAR * max(abs(low), abs(high)), 1 / HUGE):
+        return low, high
+    return low - abs(low) / 10, high + (abs(high) / 10 if abs(high) > 1 / HUGE else 1)
 
 
 def _step(rough: float) -> float:

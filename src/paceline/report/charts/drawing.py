@@ -21,7 +21,7 @@ FORMATS = (".svg", ".png", ".pdf")
 PIXELS = 2  # of a PNG for each point: sharp on paper and on dense screens
 LETTER_WIDTH, LEAST_WIDTH, GAP = 6.1, 480, 24
 BELOW = 44  # a panel: labels and title of its axis
-SAMPLE, LEGEND_HEIGHT = 40, 18  # of a legend, with what is between a sample and its name
+SAMPLE, LEGEND_HEIGHT = 36, 18  # of a legend, with what is between a sample and its name
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ def svg(picture: Picture, look: Theme | None = None) -> str:
     width = round(max(LEAST_WIDTH, right + EDGE, text_width(picture.title, TITLE_SIZE) + 2 * EDGE))
     letters = int((width - 2 * EDGE) / LETTER_WIDTH)
     notes = [line for note in picture.notes for line in textwrap.wrap(note, letters, break_on_hyphens=False)]
-    top = 3 * EDGE + TITLE_SIZE + LINE_HEIGHT * len(notes)
+    top = 4 * EDGE + TITLE_SIZE + LINE_HEIGHT * len(notes)
     bottom = top + BELOW + max(panel.size[1] for panel, _ in panels)
     legend = list(_legend(picture.drawing.legend, panels[0][1], bottom, width))
     height = legend[-1][2][1] + EDGE if legend else bottom

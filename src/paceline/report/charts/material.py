@@ -136,4 +136,4 @@ def line_looks(called: Iterable[str]) -> dict[str, LineLook]:
 
 
 def samples(looks: Mapping[str, LineLook]) -> Samples:
-    return {name: [look.line([(-14, 0), (14, 0)]), look.point((0, 0))] for name, look in looks.items()}
+    return {name: [look.line([(-13, 0), (13, 0)]), look.point((0, 0))] for name, look in looks.items()}

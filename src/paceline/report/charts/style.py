@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 Look = Mapping[str, str | float]  # attributes of SVG
 
-WIDTH, PANEL_WIDTH, PANEL_HEIGHT, BAR_STEP, EDGE = 400, 250, 210, 24, 8
+WIDTH, PANEL_WIDTH, PANEL_HEIGHT, BAR_STEP, EDGE = 400, 236, 210, 24, 8
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 FONT_SIZE, TITLE_SIZE, LINE_HEIGHT = 11, 14, 15
 INK = "currentColor"  # of text, axes and intervals: what `Theme` has, or the colour of the page's text
