@@ -8,19 +8,10 @@ from typing import NamedTuple
 
 from paceline.analysis.rows.row import Row
 from paceline.report.charts import axes
-from paceline.report.charts.axes import Axis
 from paceline.report.charts.captions import MOST_DESCRIBED, MOST_NAMED, WITHOUT_RESULT, about, names, numbered
-from paceline.report.charts.marks import Mark, Place, words
-from paceline.report.charts.material import (
-    MOST_LINES,
-    ChartData,
-    Drawing,
-    Panel,
-    line_looks,
-    samples,
-    slowness,
-)
-from paceline.report.charts.style import AIM, PANEL_HEIGHT, PANEL_WIDTH
+from paceline.report.charts.marks import Mark, Place, aim
+from paceline.report.charts.material import MOST_LINES, ChartData, Drawing, Panel, line_looks, samples, slowness
+from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH
 from paceline.report.escaping import few
 from paceline.store.series import Moment
 from paceline.system.text.formatting import number
@@ -94,7 +85,7 @@ def _shown(data: ChartData, moments: Moments, value: Value) -> ShownCurves:
     kept = {name: curves[name] for name in list(curves)[:MOST_LINES]}
     notes = [f"{len(kept)} of {len(curves)} cells, the fastest"] if len(curves) > len(kept) else []
     listed = {name: row for name, row in named.items() if name in kept or row.status in WITHOUT_RESULT}
-    notes += about(list(listed.values()), list(listed), hollow=False)
+    notes += about(listed.items(), hollow=False)
     without = {name: row for name, row in named.items() if name not in curves and row.status not in WITHOUT_RESULT}
     notes += [f"without a line: {few(without, MOST_NAMED, ', ')}"] if without else []
     return ShownCurves({name: named[name] for name in kept}, kept, without, notes)
@@ -134,10 +125,10 @@ def _drawing(
     targets: Sequence[float] = (),  # what was asked for
     notes: Sequence[str] = (),
 ) -> Drawing:
-    looks, thin = line_looks(list(shown.curves)), training or {}
-    points = [point for line in shown.curves.values() for point in line]
-    values = [each for point in points for each in (point.low, point.high)]
-    values += [point.value for line in thin.values() for point in line]
+    looks, thin = line_looks(shown.curves), training or {}
+    points = [point for curves in (shown.curves, thin) for line in curves.values() for point in line]
+    values = [value for line in shown.curves.values() for point in line for value in (point.low, point.high)]
+    values += [point.value for point in points]
     up = axes.amounts(title, [*values, *targets], zero=False, percent=training is not None)
     seconds = axes.amounts("seconds of training", [point.seconds for point in points], count=5)
     images = axes.amounts("images trained", [point.images for point in points], count=3)
@@ -146,7 +137,8 @@ def _drawing(
         marks = [_band(shown.curves[name], field, look.colour) for name, look in looks.items()]
         marks += [look.line(_line(thin[name], field), 0.9) for name, look in looks.items() if name in thin]
         marks += [look.line(_line(shown.curves[name], field)) for name, look in looks.items()]
-        marks += [mark for target in targets for mark in _target(target, across)]
+        for target in targets:
+            marks += aim((across.ends[0], target), (across.ends[1], target), f"target {target:.0%}")
         for name, look in looks.items():  # the mark that leads to the cell
             last, href = shown.curves[name][-1], data.href(shown.rows[name])
             marks.append(look.point((last[field], last.value), told=f"{name}: {_end(last)}", href=href))
@@ -164,8 +156,3 @@ def _band(points: Sequence[CurvePoint], field: int, colour: str) -> Mark:
     there = [(point[field], point.high) for point in points]
     back = [(point[field], point.low) for point in reversed(points)]
     return Mark("area", [*there, *back], {"fill": colour, "fill-opacity": 0.14})
-
-
-def _target(target: float, across: Axis) -> list[Mark]:
-    first, last = ((end, target) for end in across.ends)
-    return [Mark("rule", [first, last], AIM), words(f"target {target:.0%}", last, {"text-anchor": "end", "dy": -3})]

@@ -117,7 +117,7 @@ class Picture:
     drawing: Drawing
 
 
-def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link | None = None) -> Iterator[Picture]:
+def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link = lambda row: "") -> Iterator[Picture]:
     """A picture of this kind for each group of rows that has the data for it, in the order of the rows."""
     made = KINDS[kind]
     shared_by = made.shared(rows)
@@ -151,9 +151,6 @@ def _picture(kind: str, shared: str, rows: Sequence[Row], drawing: Drawing) -> P
 
 def _unnamed(rows: Sequence[Row], notes: Sequence[str]) -> list[str]:
     """Cells without result that only the picture shows: a description must name them."""
-    lost = [row for row in rows if row.status in WITHOUT_RESULT]
-    return (
-        []
-        if any(note.startswith(WITHOUT_RESULT) for note in notes)
-        else about(lost, [where_and_what(row) for row in lost])
-    )
+    if any(note.startswith(WITHOUT_RESULT) for note in notes):
+        return []
+    return about((where_and_what(row), row) for row in rows if row.status in WITHOUT_RESULT)

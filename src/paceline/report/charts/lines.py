@@ -12,7 +12,7 @@ from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.charts import axes
 from paceline.report.charts.axes import Axis
 from paceline.report.charts.captions import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
-from paceline.report.charts.marks import Mark, words
+from paceline.report.charts.marks import Mark, aim
 from paceline.report.charts.material import (
     MOST_INTERVAL,
     MOST_LINES,
@@ -24,7 +24,7 @@ from paceline.report.charts.material import (
     samples,
     slowness,
 )
-from paceline.report.charts.style import AIM, INTERVAL, PANEL_HEIGHT, PANEL_WIDTH, WIDTH
+from paceline.report.charts.style import INTERVAL, PANEL_HEIGHT, PANEL_WIDTH, WIDTH
 from paceline.system.text.formatting import number
 
 
@@ -137,7 +137,7 @@ def _points(rows: Sequence[Row], along: LineAxis) -> tuple[list[LinePoint], list
     notes = [f"{len(kept)} of {len(ranked)} lines, the fastest"] if left_out else []
     notes += counted(alike, "cell of the same name is left out", "cells of the same name are left out")
     listed = {f"{name} {along.place_text(row)}": row for name, row in called if name not in left_out}
-    return shown, [*notes, *about(list(listed.values()), list(listed))]
+    return shown, [*notes, *about(listed.items())]
 
 
 def _called(rows: Sequence[Row], along: LineAxis) -> list[str]:
@@ -186,7 +186,7 @@ def _panel(
         marks.append(looks[point.line].point(place, hollow=hollow, told=told, href=href))
     if ideal:
         first, last = zip(across.ends, ideal, strict=True)
-        marks += [Mark("rule", [first, last], AIM), words("ideal", last, {"text-anchor": "end", "dy": -4})]
+        marks += aim(first, last, "ideal")
     values = [*(min(point.reach, highest) for point in points), *(ideal or ())]
     up = axes.amounts(title, values, percent=ideal == (1, 1))
     return Panel(across, up, (PANEL_WIDTH if ideal else WIDTH, PANEL_HEIGHT), marks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from paceline.report.charts.style import BAR_STEP, INTERVAL, Look, text_width
+from paceline.report.charts.style import AIM, BAR_STEP, INTERVAL, Look, text_width
 
 Place = tuple[float, float]
 Span = tuple[float, float]  # from, to
@@ -45,6 +45,11 @@ class Mark:
 
 def words(text: str, place: Place, look: Look, href: str = "") -> Mark:
     return Mark("text", [place], look, text=text, href=href)
+
+
+def aim(first: Place, last: Place, text: str) -> list[Mark]:
+    """A dashed line that says what is wished for."""
+    return [Mark("rule", [first, last], AIM), words(text, last, {"text-anchor": "end", "dy": -4})]
 
 
 def bar(ends: Span, line: int, height: float, look: Look, **told: str) -> Mark:

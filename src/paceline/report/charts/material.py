@@ -28,10 +28,7 @@ class ChartData:
 
     rows: Sequence[Row]
     series: Series
-    link: Link | None = None  # from a row to where its runs are
-
-    def href(self, row: Row) -> str:
-        return self.link(row) if self.link else ""
+    href: Link  # from a row to where its runs are
 
 
 @dataclass(frozen=True)
