@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 
 from paceline.analysis.rows.row import Row
-from paceline.report.charts.bars import CellLine, cells_panel
+from paceline.report.charts.bars import CellLine, cells_drawing
 from paceline.report.charts.captions import outcome
 from paceline.report.charts.marks import Mark, bar, interval
 from paceline.report.charts.material import Cell, ChartData, ChartedRows, Drawing
@@ -23,11 +23,9 @@ def steps(data: ChartData) -> Drawing | None:
     """Time of a step: lowest, middle half, median, highest."""
     charted = ChartedRows.of(data)
     found = [(cell, times) for cell in charted.cells if (times := _milliseconds(cell.row, data.series))]
-    if not found:
-        return None
     lines = {cell.name: _box(cell, times) for cell, times in found}
     in_words = [f"{cell.name} {_median(times)} ({number(times[0])}–{number(times[-1])})" for cell, times in found]
-    return Drawing([cells_panel(charted, lines, "milliseconds of a step")], in_words, charted.notes)
+    return cells_drawing(charted, "milliseconds of a step", lines, in_words)
 
 
 def _milliseconds(row: Row, series: Series) -> list[float]:
@@ -55,13 +53,10 @@ def phases(data: ChartData) -> Drawing | None:
     """Where the time of a run goes: seconds of each phase, median of the runs."""
     charted = ChartedRows.of(data)
     spent = [(cell, seconds) for cell in charted.cells if (seconds := _phase_seconds(cell.row, data.series))]
-    if not spent:
-        return None
     lines = {cell.name: _stacked(cell, seconds) for cell, seconds in spent}
     legend = {phase: [bar((-6, 6), 0, 12 * BAR_STEP, _ink(phase))] for phase in PHASE_INK}
     in_words = [f"{name} {line.label}" for name, line in lines.items()]
-    panel = cells_panel(charted, lines, "seconds, medians of the phases")
-    return Drawing([panel], in_words, charted.notes, legend)
+    return cells_drawing(charted, "seconds, medians of the phases", lines, in_words, legend=legend)
 
 
 def _phase_seconds(row: Row, series: Series) -> dict[str, float]:
