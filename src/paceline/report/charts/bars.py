@@ -10,7 +10,7 @@ from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.charts import axes
 from paceline.report.charts.captions import MOST_NAMED, outcome, with_interval
 from paceline.report.charts.marks import Mark, bar, interval, words
-from paceline.report.charts.material import MOST_INTERVAL, Cell, ChartData, ChartedRows, Drawing, Panel, Samples
+from paceline.report.charts.material import MOST_INTERVAL, Cell, ChartData, Drawing, Panel, Samples, fastest
 from paceline.report.charts.style import BAR_STEP, HOLLOW, VALUE, WIDTH, Look
 from paceline.report.escaping import few
 from paceline.report.tables.columns import joined
@@ -29,39 +29,39 @@ class CellLine(NamedTuple):
 
 
 def cells_drawing(
-    charted: ChartedRows,
+    cells: Sequence[Cell],
     title: str,
     lines: Mapping[str, CellLine],
     in_words: Sequence[str],
-    notes: Sequence[str] = (),
+    notes: Sequence[str],
     legend: Samples | None = None,
 ) -> Drawing | None:
     """Lines with their labels; where a cell has none, the reason stands where it would begin."""
     if not lines:
         return None
     marks = [mark for line in lines.values() for mark in line.marks]
-    for place, name, row, href in charted.cells:
+    for place, name, row, href in cells:
         if line := lines.get(name):
             marks.append(words(line.label, (line.end, place), BESIDE))
         else:
             marks.append(words(f"× {outcome(row, '')}", (0, place), BESIDE, href))
     across = axes.amounts(title, [line.end for line in lines.values()])
-    up = axes.names([cell.name for cell in charted.cells])
-    panel = Panel(across, up, (WIDTH, BAR_STEP * len(charted.cells)), marks)
-    return Drawing([panel], in_words, [*charted.notes, *notes], legend or {})
+    up = axes.names([cell.name for cell in cells])
+    panel = Panel(across, up, (WIDTH, BAR_STEP * len(cells)), marks)
+    return Drawing([panel], in_words, notes, legend or {})
 
 
 def speed(data: ChartData) -> Drawing | None:
     """Images/s with 95 % intervals."""
-    charted = ChartedRows.of(data)
-    found = [(cell, cell.row.images_per_second) for cell in charted.cells if cell.row.images_per_second]
+    cells, notes = fastest(data)
+    found = [(cell, cell.row.images_per_second) for cell in cells if cell.row.images_per_second]
     ranked = sorted(found, key=lambda each: -each[1].median)
     end = MOST_INTERVAL * max((value.median for _, value in found), default=0)
     lines = {cell.name: _bar_line(cell, value, number(value.median), most=end) for cell, value in found}
     beyond = [cell.name for cell, value in found if value.high is not None and value.high > end]
-    notes = [f"the interval goes on beyond the picture: {few(beyond, MOST_NAMED, ', ')}"] if beyond else []
+    notes += [f"the interval goes on beyond the picture: {few(beyond, MOST_NAMED, ', ')}"] if beyond else []
     in_words = [f"{cell.name} {with_interval(value)}" for cell, value in ranked]
-    return cells_drawing(charted, "images/s", lines, in_words, notes)
+    return cells_drawing(cells, "images/s", lines, in_words, notes)
 
 
 def _bar_line(cell: Cell, value: Estimate, text: str, look: Look = VALUE, most: float = math.inf) -> CellLine:
@@ -76,15 +76,15 @@ def _bar_line(cell: Cell, value: Estimate, text: str, look: Look = VALUE, most: 
 
 def memory(data: ChartData) -> Drawing | None:
     """Peak minus idle; where devices or runs differ, also from the lowest to the highest."""
-    charted = ChartedRows.of(data)
-    found = [cell for cell in charted.cells if cell.row.peak_memory_mib]
+    cells, notes = fastest(data)
+    found = [cell for cell in cells if cell.row.peak_memory_mib]
     lines = {cell.name: _memory_line(cell) for cell in found}
     ranked = sorted(found, key=lambda cell: (_whole(cell), max(cell.row.peak_memory_mib)))
     together = [cell.name for cell in found if _whole(cell)]
-    notes = [f"hollow, and not ranked: {TOGETHER}: {few(together, MOST_NAMED, ', ')}"] if together else []
+    notes += [f"hollow, and not ranked: {TOGETHER}: {few(together, MOST_NAMED, ', ')}"] if together else []
     title = "MiB of a device, peak minus idle" + ("; hollow: of all devices" if together else "")
     in_words = [f"{cell.name} {lines[cell.name].label}" for cell in ranked]
-    return cells_drawing(charted, title, lines, in_words, notes)
+    return cells_drawing(cells, title, lines, in_words, notes)
 
 
 def _whole(cell: Cell) -> bool:

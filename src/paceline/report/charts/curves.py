@@ -30,22 +30,31 @@ class CurvePoint(NamedTuple):
     low: float
     high: float
 
+    def __str__(self) -> str:
+        between = f" ({self.low:.3f}–{self.high:.3f})" if self.low < self.high else ""
+        return f"{self.value:.3f}{between} after {number(self.seconds)} s and {self.images:,.0f} images"
 
-Curves = dict[str, list[CurvePoint]]
+
+class Curve(NamedTuple):
+    name: str
+    row: Row
+    points: Sequence[CurvePoint]
+    thin: Sequence[CurvePoint] = ()
 
 
 def loss(data: ChartData) -> Drawing | None:
     """Training loss of each block."""
-    shown = _shown(data, data.series.blocks, lambda moment: moment.train_loss)
-    if not any(len(points) > 1 for points in shown.curves.values()):
+    curves, without, notes = _curves(data, data.series.blocks, lambda moment: moment.train_loss)
+    if not any(len(curve.points) > 1 for curve in curves):
         return None  # a single point is no course
-    return _drawing("training loss", shown, data, notes=_diverged(shown, data.series.blocks))
+    known = {**{curve.name: curve.row for curve in curves}, **without}
+    return _drawing("training loss", curves, data, [*_diverged(known, data.series.blocks), *notes])
 
 
-def _diverged(shown: ShownCurves, blocks: Moments) -> list[str]:
+def _diverged(rows: Mapping[str, Row], blocks: Moments) -> list[str]:
     """Where lines end before training did, or do not even begin."""
     texts = []
-    for name, row in {**shown.rows, **shown.without}.items():
+    for name, row in rows.items():
         runs = [[moment.train_loss for moment in found] for run in row.runs if (found := blocks.get(run))]
         ends = [losses.index(None) for losses in runs if None in losses]
         if ends:
@@ -57,54 +66,40 @@ def _diverged(shown: ShownCurves, blocks: Moments) -> list[str]:
 
 def accuracy(data: ChartData) -> Drawing | None:
     """Test accuracy after each epoch; training accuracy as thin lines."""
-    shown = _shown(data, data.series.epochs, lambda moment: moment.test_accuracy)
-    if not shown.curves:
+    epochs = data.series.epochs
+    tested, _, notes = _curves(data, epochs, lambda moment: moment.test_accuracy)
+    if not tested:
         return None
-    training = _curves(shown.rows, data.series.epochs, lambda moment: moment.train_accuracy)
-    targets = sorted({row.target for row in shown.rows.values() if row.target})
-    return _drawing("accuracy", shown, data, training=training, targets=targets)
+    curves = [curve._replace(thin=_course(curve.row, epochs, lambda moment: moment.train_accuracy)) for curve in tested]
+    targets = sorted({curve.row.target for curve in curves if curve.row.target})
+    return _drawing("accuracy", curves, data, notes, targets=targets, percent=True)
 
 
-def _end(last: CurvePoint) -> str:
-    between = f" ({last.low:.3f}–{last.high:.3f})" if last.low < last.high else ""
-    return f"{last.value:.3f}{between} after {number(last.seconds)} s and {last.images:,.0f} images"
-
-
-class ShownCurves(NamedTuple):
-    rows: Mapping[str, Row]
-    curves: Curves
-    without: Mapping[str, Row]  # that have a result, but no course
-    notes: Sequence[str]
-
-
-def _shown(data: ChartData, moments: Moments, value: Value) -> ShownCurves:
-    """The fastest cells that have a course."""
+def _curves(data: ChartData, moments: Moments, value: Value) -> tuple[list[Curve], dict[str, Row], list[str]]:
+    """The fastest cells that have a course, those that have a result but no course, and what must be said of them."""
     ranked = sorted(data.rows, key=slowness)
     named = dict(zip(numbered(names(ranked)), ranked, strict=True))
-    curves = _curves(named, moments, value)
-    kept = {name: curves[name] for name in list(curves)[:MOST_LINES]}
-    notes = [f"{len(kept)} of {len(curves)} cells, the fastest"] if len(curves) > len(kept) else []
-    listed = {name: row for name, row in named.items() if name in kept or row.status in WITHOUT_RESULT}
-    notes += about(listed.items(), hollow=False)
-    without = {name: row for name, row in named.items() if name not in curves and row.status not in WITHOUT_RESULT}
+    found = [Curve(name, row, points) for name, row in named.items() if (points := _course(row, moments, value))]
+    kept, drawn = found[:MOST_LINES], {curve.name for curve in found}
+    notes = [f"{len(kept)} of {len(found)} cells, the fastest"] if len(found) > len(kept) else []
+    shown = {curve.name for curve in kept}
+    notes += about(
+        ((name, row) for name, row in named.items() if name in shown or row.status in WITHOUT_RESULT), hollow=False
+    )
+    without = {name: row for name, row in named.items() if name not in drawn and row.status not in WITHOUT_RESULT}
     notes += [f"without a line: {few(without, MOST_NAMED, ', ')}"] if without else []
-    return ShownCurves({name: named[name] for name in kept}, kept, without, notes)
+    return kept, without, notes
 
 
-def _curves(rows: Mapping[str, Row], moments: Moments, value: Value) -> Curves:
-    found = {name: _course([moments.get(run, ()) for run in row.runs], value) for name, row in rows.items()}
-    return {name: points for name, points in found.items() if points}
-
-
-def _course(runs: Sequence[Sequence[Moment]], value: Value) -> list[CurvePoint]:
+def _course(row: Row, moments: Moments, value: Value) -> list[CurvePoint]:
     """Moment by moment, as far as all runs went and none had diverged."""
     points = []
-    for moments in zip(*filter(None, runs), strict=False):
-        values = [found for moment in moments if (found := value(moment)) is not None]
-        if len(values) < len(moments):
+    for together in zip(*filter(None, (moments.get(run) for run in row.runs)), strict=False):
+        values = [found for moment in together if (found := value(moment)) is not None]
+        if len(values) < len(together):
             break
-        seconds = statistics.median(moment.seconds for moment in moments)
-        images = statistics.median(moment.images for moment in moments)
+        seconds = statistics.median(moment.seconds for moment in together)
+        images = statistics.median(moment.images for moment in together)
         points.append(CurvePoint(seconds, images, statistics.median(values), min(values), max(values)))
     return _thinned(points)
 
@@ -118,33 +113,30 @@ def _thinned(points: list[CurvePoint]) -> list[CurvePoint]:
 
 def _drawing(
     title: str,
-    shown: ShownCurves,
+    curves: Sequence[Curve],
     data: ChartData,
+    notes: Sequence[str],
     *,
-    training: Curves | None = None,  # thin lines
     targets: Sequence[float] = (),  # what was asked for
-    notes: Sequence[str] = (),
+    percent: bool = False,
 ) -> Drawing:
-    looks, thin = line_looks(shown.curves), training or {}
-    points = [point for curves in (shown.curves, thin) for line in curves.values() for point in line]
-    values = [value for line in shown.curves.values() for point in line for value in (point.low, point.high)]
-    values += [point.value for point in points]
-    up = axes.amounts(title, [*values, *targets], zero=False, percent=training is not None)
+    looks = line_looks(curve.name for curve in curves)
+    points = [point for curve in curves for point in (*curve.points, *curve.thin)]
+    values = [value for curve in curves for point in curve.points for value in (point.low, point.high)]
+    up = axes.amounts(title, [*values, *(point.value for point in points), *targets], zero=False, percent=percent)
     seconds = axes.amounts("seconds of training", [point.seconds for point in points], count=5)
     images = axes.amounts("images trained", [point.images for point in points], count=3)
     panels = []
     for field, across in enumerate((seconds, images)):
-        marks = [_band(shown.curves[name], field, look.colour) for name, look in looks.items()]
-        marks += [look.line(_line(thin[name], field), 0.9) for name, look in looks.items() if name in thin]
-        marks += [look.line(_line(shown.curves[name], field)) for name, look in looks.items()]
+        marks = [_band(curve.points, field, looks[curve.name].colour) for curve in curves]
+        marks += [looks[curve.name].line(_line(curve.thin, field), 0.9) for curve in curves if curve.thin]
+        marks += [looks[curve.name].line(_line(curve.points, field)) for curve in curves]
         for target in targets:
             marks += aim((across.ends[0], target), (across.ends[1], target), f"target {target:.0%}")
-        for name, look in looks.items():  # the mark that leads to the cell
-            last, href = shown.curves[name][-1], data.href(shown.rows[name])
-            marks.append(look.point((last[field], last.value), told=f"{name}: {_end(last)}", href=href))
+        for name, row, (*_, last), _ in curves:  # the mark that leads to the cell
+            marks.append(looks[name].point((last[field], last.value), told=f"{name}: {last}", href=data.href(row)))
         panels.append(Panel(across, up, (PANEL_WIDTH, PANEL_HEIGHT), marks))
-    in_words = [f"{name} {_end(line[-1])}" for name, line in shown.curves.items()]
-    return Drawing(panels, in_words, [*notes, *shown.notes], samples(looks))
+    return Drawing(panels, [f"{curve.name} {curve.points[-1]}" for curve in curves], notes, samples(looks))
 
 
 def _line(points: Sequence[CurvePoint], field: int) -> list[Place]:

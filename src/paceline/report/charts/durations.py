@@ -10,7 +10,7 @@ from paceline.analysis.rows.row import Row
 from paceline.report.charts.bars import CellLine, cells_drawing
 from paceline.report.charts.captions import outcome
 from paceline.report.charts.marks import Mark, bar, interval
-from paceline.report.charts.material import Cell, ChartData, ChartedRows, Drawing
+from paceline.report.charts.material import Cell, ChartData, Drawing, fastest
 from paceline.report.charts.style import BAR_STEP, INTERVAL, OUTLINE, PHASE_INK, VALUE
 from paceline.store.series import Series
 from paceline.system.text.formatting import number
@@ -21,11 +21,11 @@ MIDDLE = {**INTERVAL, "stroke-width": 2.5}
 
 def steps(data: ChartData) -> Drawing | None:
     """Time of a step: lowest, middle half, median, highest."""
-    charted = ChartedRows.of(data)
-    found = [(cell, times) for cell in charted.cells if (times := _milliseconds(cell.row, data.series))]
+    cells, notes = fastest(data)
+    found = [(cell, times) for cell in cells if (times := _milliseconds(cell.row, data.series))]
     lines = {cell.name: _box(cell, times) for cell, times in found}
     in_words = [f"{cell.name} {_median(times)} ({number(times[0])}–{number(times[-1])})" for cell, times in found]
-    return cells_drawing(charted, "milliseconds of a step", lines, in_words)
+    return cells_drawing(cells, "milliseconds of a step", lines, in_words, notes)
 
 
 def _milliseconds(row: Row, series: Series) -> list[float]:
@@ -51,12 +51,12 @@ def _box(cell: Cell, times: list[float]) -> CellLine:
 
 def phases(data: ChartData) -> Drawing | None:
     """Where the time of a run goes: seconds of each phase, median of the runs."""
-    charted = ChartedRows.of(data)
-    spent = [(cell, seconds) for cell in charted.cells if (seconds := _phase_seconds(cell.row, data.series))]
+    cells, notes = fastest(data)
+    spent = [(cell, seconds) for cell in cells if (seconds := _phase_seconds(cell.row, data.series))]
     lines = {cell.name: _stacked(cell, seconds) for cell, seconds in spent}
     legend = {phase: [bar((-6, 6), 0, 12 * BAR_STEP, _ink(phase))] for phase in PHASE_INK}
     in_words = [f"{name} {line.label}" for name, line in lines.items()]
-    return cells_drawing(charted, "seconds, medians of the phases", lines, in_words, legend=legend)
+    return cells_drawing(cells, "seconds, medians of the phases", lines, in_words, notes, legend)
 
 
 def _phase_seconds(row: Row, series: Series) -> dict[str, float]:

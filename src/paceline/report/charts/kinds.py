@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from paceline.analysis.rows.labels import update
 from paceline.analysis.rows.row import Row
+from paceline.plan.cell_names import grouped
 from paceline.report.charts import bars, curves, durations, lines
 from paceline.report.charts.captions import MOST_DESCRIBED, WITHOUT_RESULT, about, fixed, short, where_and_what
 from paceline.report.charts.material import ChartData, Drawing, Link
@@ -120,11 +121,7 @@ class Picture:
 def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link = lambda row: "") -> Iterator[Picture]:
     """A picture of this kind for each group of rows that has the data for it, in the order of the rows."""
     made = KINDS[kind]
-    shared_by = made.shared(rows)
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(shared_by(row), []).append(row)
-    for shared, group in groups.items():
+    for shared, group in grouped(rows, made.shared(rows)).items():
         drawing = made.draw(ChartData(group, series, link))
         if drawing:
             yield _picture(kind, shared, group, drawing)

@@ -82,24 +82,16 @@ class Cell(NamedTuple):
     href: str
 
 
-@dataclass(frozen=True)
-class ChartedRows:
-    """The rows that a chart with a line for each cell can show."""
-
-    cells: Sequence[Cell]
-    notes: Sequence[str]
-
-    @classmethod
-    def of(cls, data: ChartData) -> ChartedRows:
-        """The fastest; those of the same devices stand together."""
-        ranked = sorted(data.rows, key=slowness)
-        kept = sorted(ranked[:MOST_CELLS], key=lambda row: (row.device_count, where(row), slowness(row)))
-        left = ranked[MOST_CELLS:]
-        notes = [f"{len(kept)} of {len(data.rows)} cells, the fastest"] if left else []
-        lost = {state: sum(row.status == state for row in left) for state in WITHOUT_RESULT}
-        notes += [f"not shown: {count} {state}" for state, count in lost.items() if count]
-        called = zip(numbered(names(kept)), kept, strict=True)
-        return cls([Cell(line, name, row, data.href(row)) for line, (name, row) in enumerate(called)], notes)
+def fastest(data: ChartData) -> tuple[list[Cell], list[str]]:
+    """What a chart with a line for each cell can show, those of the same devices together; and what it leaves out."""
+    ranked = sorted(data.rows, key=slowness)
+    kept = sorted(ranked[:MOST_CELLS], key=lambda row: (row.device_count, where(row), slowness(row)))
+    left = ranked[MOST_CELLS:]
+    notes = [f"{len(kept)} of {len(data.rows)} cells, the fastest"] if left else []
+    lost = {state: sum(row.status == state for row in left) for state in WITHOUT_RESULT}
+    notes += [f"not shown: {count} {state}" for state, count in lost.items() if count]
+    called = zip(numbered(names(kept)), kept, strict=True)
+    return [Cell(line, name, row, data.href(row)) for line, (name, row) in enumerate(called)], notes
 
 
 def slowness(row: Row) -> float:
