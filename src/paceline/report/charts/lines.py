@@ -19,7 +19,6 @@ from paceline.report.charts.material import (
     ChartData,
     Drawing,
     Panel,
-    Samples,
     line_looks,
     samples,
     slowness,
@@ -57,7 +56,8 @@ def scaling(data: ChartData) -> Drawing | None:
     left = len(data.rows) - len(alike)
     notes += [f"without {left} cells of unlike, slowed or wrapped devices"] if left else []
     in_words = [_scaling_text(point) for point in points if point.at > 1]
-    return Drawing(drawn, in_words, [*notes, *_cut_notes(points, parts)], _legend(points))
+    legend = samples(point.line for point in points)
+    return Drawing(drawn, in_words, [*notes, *_cut_notes(points, parts)], legend)
 
 
 def _has_different_devices(row: Row) -> bool:
@@ -93,7 +93,7 @@ def batch(data: ChartData) -> Drawing | None:
     ]
     in_words = [f"fastest {_speed_text(point)}" for point in best]
     panel = _panel(across, "images/s", points, data, BY_BATCH)
-    return Drawing([panel], in_words, [*notes, *_cut_notes(points)], _legend(points))
+    return Drawing([panel], in_words, [*notes, *_cut_notes(points)], samples(lines))
 
 
 def _speed_text(point: LinePoint) -> str:
@@ -159,10 +159,6 @@ def _cut_notes(*panels: Sequence[LinePoint]) -> list[str]:
     return counted(len(cut), "interval goes on beyond the picture", "intervals go on beyond the picture")
 
 
-def _legend(points: Sequence[LinePoint]) -> Samples:
-    return samples(line_looks(dict.fromkeys(point.line for point in points)))
-
-
 def _panel(
     across: Axis,
     title: str,
@@ -172,7 +168,7 @@ def _panel(
     ideal: tuple[float, float] | None = None,
 ) -> Panel:
     """With what is ideal for the fewest devices and for the most: then it has a panel beside it, and is smaller."""
-    looks, highest = line_looks(dict.fromkeys(point.line for point in points)), _highest(points)
+    looks, highest = line_looks(point.line for point in points), _highest(points)
     marks = [
         Mark("interval", [(at, value.low), (at, min(value.high, highest))], {**INTERVAL, "stroke": looks[line].colour})
         for line, at, value, _ in points

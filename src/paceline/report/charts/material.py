@@ -121,8 +121,9 @@ class LineLook(NamedTuple):
 
 
 def line_looks(called: Iterable[str]) -> dict[str, LineLook]:
-    return {name: LineLook(*look) for name, *look in zip(called, COLOURS, DASHES, SHAPES, strict=False)}
+    """Of each name, in the order in which they first come."""
+    return {name: LineLook(*look) for name, *look in zip(dict.fromkeys(called), COLOURS, DASHES, SHAPES, strict=False)}
 
 
-def samples(looks: Mapping[str, LineLook]) -> Samples:
-    return {name: [look.line([(-13, 0), (13, 0)]), look.point((0, 0))] for name, look in looks.items()}
+def samples(called: Iterable[str]) -> Samples:
+    return {name: [look.line([(-13, 0), (13, 0)]), look.point((0, 0))] for name, look in line_looks(called).items()}
