@@ -58,7 +58,7 @@ def svg(picture: Picture, look: Theme | None = None) -> str:
     top = 4 * EDGE + TITLE_SIZE + LINE_HEIGHT * len(notes)
     bottom = top + BELOW + max(panel.size[1] for panel, _ in panels)
     legend = list(_legend(picture.drawing.legend, panels[0][1], bottom, width))
-    height = legend[-1][2][1] + EDGE if legend else bottom
+    height = legend[-1][2][1] + 2 * EDGE if legend else bottom
     shown = {"picture": picture, "look": look, "notes": notes, "panels": panels, "legend": legend, "style": style}
     return _template().render(shown, width=width, height=height, top=top, as_it_is=lambda place: place)
 
