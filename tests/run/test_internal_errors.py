@@ -225,9 +225,7 @@ def command_run(tools: RunTools) -> Run:
     return run
 
 
-@pytest.mark.parametrize(
-    "broken", ["paceline.run.external.session.code_of", "paceline.run.external.session.CommandProcesses"]
-)
+@pytest.mark.parametrize("broken", ["paceline.run.session.code_of", "paceline.run.session.CommandProcesses"])
 def test_command_that_could_not_even_be_started_is_a_failure(
     tools: RunTools, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:

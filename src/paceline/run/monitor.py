@@ -27,6 +27,7 @@ class Monitor:
         self._path = folder / FILE
         self._due = self._frequency_due = 0.0
         self.cards = WatchedGpus(gpus)
+        self.seen: dict[psutil.Process, tuple[float, float]] = {}  # user and system seconds of all, when last seen
         self._groups = cpu_groups()  # workers stay in them
 
     def sample(self, pids: dict[int, int], *, now: bool = False) -> None:
@@ -39,7 +40,7 @@ class Monitor:
         sample = Sample(
             time=time.time(),
             load=_load(),
-            ranks=_ranks(pids),
+            ranks=self._ranks(pids),
             gpus=self.cards.look(),
             cores=list(cores.values()),
             core_numbers=[] if list(cores) == list(range(len(cores))) else list(cores),
@@ -51,24 +52,23 @@ class Monitor:
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(sample) + b"\n")
 
+    def _ranks(self, pids: dict[int, int]) -> dict[int, ProcessUsage]:
+        """One look at the process table for all ranks: for each of them it would cost as much again."""
+        parents = processes.parents() if pids else {}
+        found = {rank: self._usage(pid, processes.below(pid, parents)) for rank, pid in pids.items()}
+        return {rank: usage for rank, usage in found.items() if usage is not None}
 
-def _ranks(pids: dict[int, int]) -> dict[int, ProcessUsage]:
-    """One look at the process table for all ranks: for each of them it would cost as much again."""
-    parents = processes.parents() if pids else {}
-    found = {rank: _usage(pid, processes.below(pid, parents)) for rank, pid in pids.items()}
-    return {rank: usage for rank, usage in found.items() if usage is not None}
-
-
-def _usage(pid: int, below: list[int]) -> ProcessUsage | None:
-    try:
-        process = psutil.Process(pid)
-        children = [psutil.Process(child) for child in below]
-        times = [member.cpu_times() for member in (process, *children)]
-        own, theirs = process.memory_info().rss, sum(_proportional_bytes(child) for child in children)
-    except GONE:
-        return None
-    processor_seconds = sum(used.user + used.system for used in times)
-    return ProcessUsage(resident_bytes=own + theirs, children_bytes=theirs, processor_seconds=processor_seconds)
+    def _usage(self, pid: int, below: list[int]) -> ProcessUsage | None:
+        try:
+            process, *children = [psutil.Process(member) for member in (pid, *below)]
+            for member in (process, *children):
+                times = member.cpu_times()
+                self.seen[member] = times.user, times.system
+            own, theirs = process.memory_info().rss, sum(_proportional_bytes(child) for child in children)
+        except GONE:
+            return None
+        processor_seconds = sum(sum(self.seen[member]) for member in (process, *children))
+        return ProcessUsage(resident_bytes=own + theirs, children_bytes=theirs, processor_seconds=processor_seconds)
 
 
 def _proportional_bytes(process: psutil.Process) -> int:

@@ -30,21 +30,16 @@ def pending(plan: Plan, store: Store, done: str) -> list[Run]:
     return [run for run in plan.runs if run.key not in keys]
 
 
-def no_job(run: Run) -> Job | None:
-    """It follows from the cell."""
-    return None
-
-
 def measure(
     plan: Plan,
     store: Store,
     done: str,
     lock: MachineLock,
-    job_of: Callable[[Run], Job | None] = no_job,
+    job_of: Callable[[Run], Job | None] = lambda run: None,
     *,
     echo: bool = False,
 ) -> None:
-    """Carry out what is missing of a plan."""
+    """Carry out what is missing of a plan; a job that does not follow from its cell is brought along."""
     console, todo = Console(stderr=True), pending(plan, store, done)
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
     if len(todo) < len(plan.runs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import statistics
 import time
@@ -12,6 +13,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from paceline.catalog import datasets
@@ -20,23 +22,28 @@ from paceline.environments import virtual_environments
 from paceline.environments.virtual_environments import Environment
 from paceline.environments.worker_code import code_hash
 from paceline.plan.cell import Cell
+from paceline.plan.external.command import ExternalCommand
 from paceline.plan.pilots import ROUNDS, pilots
 from paceline.plan.planning import Run, make_job
 from paceline.plan.run_keys import run_key
 from paceline.plan.shares import divide
 from paceline.run import internal_errors
-from paceline.run.external import session as external
-from paceline.run.external.process import PHASE
+from paceline.run.external.process import PHASE, CommandProcesses
+from paceline.run.external.script_identity import code_of
 from paceline.run.launchers import LaunchCommand, launched
 from paceline.run.older_keys import older_run_key
 from paceline.run.progress import WARM_UP, Display
 from paceline.run.worker import LOG_FILE, Worker
+from paceline.store.index.command_usage import FILE as USAGE_FILE
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import OUTCOME_FILE, RunRecord
+from paceline.store.shown_variables import harmless
 from paceline.store.store import Store, new_id
 from paceline.system.errors import UserError
 from paceline.system.machine.hardware import Machine
 from paceline_worker.protocol import Job
+
+NOT_KEPT = ("PACELINE_RUN", "PYTHONPATH")  # variables set by Paceline itself, or a place on the disk
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ def execute(run: Run, tools: RunTools, job: Job | None = None) -> Outcome:
     environment: Environment | None = None
     carry_out: Callable[[RunRecord], Outcome]
     if run.cell.command:
-        phase, carry_out = PHASE, partial(external.carry_out, run, run.cell.command, tools.store, echo=tools.echo)
+        phase, carry_out = PHASE, partial(run_command, run, run.cell.command, tools)
     else:
         environment = virtual_environments.ensure(find(run.cell.framework).framework, tools.display.say)
         phase, carry_out = "start", partial(train, run, job, environment, tools)
@@ -82,6 +89,25 @@ def train(run: Run, job: Job | None, environment: Environment, tools: RunTools, 
         braked = [rank for rank, times in enumerate(cell.slow) if times > 1]
         worker = Worker(starts, folder, ranks, run.timeout_seconds, braked=braked, gpus=cell.device_set.gpus)
         return worker.carry_out(lambda event: tools.display.show(event, [file.events for file in worker.files]))
+
+
+def run_command(run: Run, command: ExternalCommand, tools: RunTools, record: RunRecord) -> Outcome:
+    """Complete the record, see the command to its end and keep what it has used."""
+    folder = tools.store.run_folder(record.id)
+    kept = {name: value for name, value in os.environ.items() if is_kept(name, value)}
+    described = replace(record, code=code_of(command), commands=(command.arguments,), environment=kept)
+    tools.store.describe_run(folder, described)
+    gpus = run.cell.device_set.gpus
+    process = CommandProcesses(command, folder, run.timeout_seconds, echo=tools.echo, gpus=gpus)
+    outcome = process.carry_out()
+    if usage := process.usage():
+        (folder / USAGE_FILE).write_bytes(msgspec.json.encode(usage))
+    return outcome
+
+
+def is_kept(variable: str, value: str) -> bool:
+    """What changes how frameworks compute and is known to be harmless; others may be secrets."""
+    return harmless(variable, value) and variable not in NOT_KEPT
 
 
 @contextlib.contextmanager

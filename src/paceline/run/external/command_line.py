@@ -53,15 +53,12 @@ def cells_of(commands: Sequence[tuple[str, ...]], options: TimeOptions, machine:
     called, count = labels(commands, options.names), len(commands)
     devices = for_each("--devices", options.devices, count, usual_devices(machine))
     presets = for_each("--preset", options.presets, count, "none")
-    return [
-        cell_of(
-            label,
-            device_set(place, machine),
-            ExternalCommand(arguments=command, folder=str(Path.cwd()), metrics=chosen_metrics(options.metrics, preset)),
-            machine,
-        )
-        for label, place, preset, command in zip(called, devices, presets, commands, strict=True)
-    ]
+    found = []
+    for label, place, preset_name, words in zip(called, devices, presets, commands, strict=True):
+        metrics = chosen_metrics(options.metrics, preset_name)
+        command = ExternalCommand(arguments=words, folder=str(Path.cwd()), metrics=metrics)
+        found.append(cell_of(label, device_set(place, machine), command, machine))
+    return found
 
 
 def split(words: Sequence[str]) -> list[tuple[str, ...]]:

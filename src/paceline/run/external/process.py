@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Collection
 from pathlib import Path
 
@@ -21,7 +19,6 @@ from paceline.run import failure_messages
 from paceline.run.diagnosis import Failure, WorkerEnding, end_of_log, outcome_of, signal_name
 from paceline.run.external import waiter
 from paceline.run.launchers import LaunchCommand
-from paceline.run.monitor import PERIOD_SECONDS
 from paceline.run.worker import LOG_FILE, RunProcesses
 from paceline.store.index.command_usage import RANK, CommandUsage, WaiterReport, usage_of
 from paceline.store.records.events import AnyEvent
@@ -47,8 +44,6 @@ class CommandProcesses(RunProcesses):
         start = LaunchCommand(arguments, environment, command.folder)
         super().__init__([start], folder, timeout_seconds, gpus)
         self._command, self._echo = command, echo
-        self._times: dict[tuple[int, float], tuple[float, float]] = {}  # of every process that was ever seen
-        self._due = 0.0
         self._echoed = self._left_behind = 0
         self._report: WaiterReport | None = None
 
@@ -68,11 +63,6 @@ class CommandProcesses(RunProcesses):
     def _look(self) -> tuple[AnyEvent, ...]:
         self._monitor.sample({RANK: self._waiter.pid})
         self._echo_on()
-        if time.monotonic() >= self._due:
-            self._due = time.monotonic() + PERIOD_SECONDS
-            with contextlib.suppress(*processes.GONE):
-                for process in self._waiter.children(recursive=True):
-                    self._note_times(process)
         return ()
 
     def _last_look(self) -> tuple[AnyEvent, ...]:
@@ -80,11 +70,6 @@ class CommandProcesses(RunProcesses):
         self._left_behind = len(processes.left_behind(self._folder.name, self._waiter))
         self._echo_on()
         return ()
-
-    def _note_times(self, process: psutil.Process) -> None:
-        with contextlib.suppress(*processes.GONE):
-            times = process.cpu_times()
-            self._times[process.pid, process.create_time()] = times.user, times.system
 
     def _echo_on(self) -> None:
         if not self._echo:
@@ -104,9 +89,10 @@ class CommandProcesses(RunProcesses):
         """What it used, where that is known, and what its output says."""
         if self._report is None or self._report.exit_code is None:
             return None
-        seen = [sum(times) for times in zip(*self._times.values(), strict=True)] or [0.0, 0.0]
+        seen = [times for process, times in self._monitor.seen.items() if process != self._waiter]
+        sums = sum(user for user, _ in seen), sum(system for _, system in seen)
         found = read_log(self._folder / LOG_FILE, self._command.metrics)
-        return usage_of(self._report, (seen[0], seen[1]), self._left_behind, found)
+        return usage_of(self._report, sums, self._left_behind, found)
 
 
 def judge(

@@ -67,6 +67,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[str, ...] = ()  # which ablation, and why
 
 
+OF_THE_CELL = {*Explanation.__struct_fields__} & {*Cell.__struct_fields__} - {"shares"}  # told as they are
+
+
 def explain_cell(
     what: Sequence[str], settings: Mapping[str, Any], rounds: int, folder: Path, *, wait: bool = False
 ) -> Explanation:
@@ -218,20 +221,9 @@ def _explanation(
     failures: tuple[str, ...] = (),
 ) -> Explanation:
     return Explanation(
-        workload=cell.workload,
-        framework=cell.framework,
-        devices=cell.devices,
-        update=cell.update,
-        data=cell.data,
-        input=cell.input,
-        precision=cell.precision,
-        batch_size=cell.batch_size,
+        **{name: getattr(cell, name) for name in OF_THE_CELL},
         shares=given_shares(cell.shares, cell.batch_size, cell.device_set),
-        scaling=cell.scaling,
-        steps=cell.steps,
         rounds=rounds,
-        oversubscribed=cell.oversubscribed,
-        slow=cell.slow,
         time=time,
         ablations=ablations,
         twins=ablations,
