@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -20,7 +19,6 @@ from paceline.store.records.events import AnyEvent, EventFile, Failed, Finished,
 from paceline.store.records.outcome import Outcome
 from paceline.system import processes
 from paceline.system.machine import oom_kills
-from paceline.system.machine.gpus import WatchedGpus
 from paceline_worker.protocol import LEASE_FILE, event_file
 
 POLL_SECONDS = 0.2
@@ -44,11 +42,6 @@ class RunProcesses:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._adopter: psutil.Process | None = None  # to which orphans fall, if one is there for that
         self.left: tuple[int, ...] = ()  # processes that could not be ended
-
-    @property
-    def cards(self) -> WatchedGpus:
-        """Those of the run, as they were sampled."""
-        return self._monitor.cards
 
     def __enter__(self) -> Self:
         self._monitor.sample({})
@@ -74,9 +67,7 @@ class RunProcesses:
             start_new_session=True,  # Ctrl-C is for the orchestrator, which then ends the tree in order
         )
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def _end(self) -> None:
@@ -131,7 +122,7 @@ class RunProcesses:
                 show(event)
         seconds = time.monotonic() - began
         outcome = self._judged(seconds, memory_ran_out=oom_kills.killed_since(kills))
-        return with_troubles(with_processes(outcome, self.left), self.cards)
+        return with_troubles(with_processes(outcome, self.left), self._monitor.cards)
 
 
 class Worker(RunProcesses):
