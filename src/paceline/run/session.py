@@ -115,7 +115,15 @@ def prepared(job: Job, environment: Environment, record: RunRecord, tools: RunTo
     """The commands to start, which are in the run's record by then, as its job is."""
     folder = tools.store.run_folder(record.id)
     with launched(find(job.framework).framework, job, environment.python, folder) as starts:
-        tools.store.describe_run(folder, described(record, job, starts), job)
+        described = replace(
+            record,
+            shares=job.shares,
+            worker_code=code_hash(job.framework),
+            data_checksum=datasets.KNOWN[record.cell.data].checksum if record.cell.input else "",
+            commands=tuple(command.arguments for command in starts),
+            environment=starts[0].environment,
+        )
+        tools.store.describe_run(folder, described, job)
         yield starts
 
 
@@ -177,17 +185,4 @@ def _record(run: Run, environment: Environment | None, machine: Machine) -> RunR
         paceline_version=version("paceline"),
         worker_code="",
         started=time.time(),
-    )
-
-
-def described(record: RunRecord, job: Job, starts: list[LaunchCommand]) -> RunRecord:
-    """With all that is known before it starts."""
-    cell = record.cell
-    return replace(
-        record,
-        shares=job.shares,
-        worker_code=code_hash(job.framework),
-        data_checksum=datasets.KNOWN[cell.data].checksum if cell.input else "",
-        commands=tuple(command.arguments for command in starts),
-        environment=starts[0].environment,
     )
