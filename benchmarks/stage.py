@@ -25,8 +25,8 @@ from paceline.environments.virtual_environments import Environment
 from paceline.plan.planning import Run, make_job
 from paceline.run import session
 from paceline.run.diagnosis import WorkerEnding, judge
-from paceline.run.monitor import PERIOD_SECONDS
 from paceline.run.progress import Display
+from paceline.run.samplers import PERIOD_SECONDS
 from paceline.run.session import RunTools
 from paceline.run.worker import LOG_FILE
 from paceline.store import store as stores
