@@ -11,7 +11,6 @@ from paceline.store.records.samples import ProcessUsage
 from paceline.system import processes
 from paceline.system.processes import GONE
 
-
 SeenTimes = dict[psutil.Process, tuple[float, float]]  # user and system seconds of every process, when last seen
 
 
