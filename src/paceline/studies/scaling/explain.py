@@ -18,8 +18,8 @@ from paceline.plan.devices import cards_of
 from paceline.plan.planning import Plan, Run, reason_to_skip, round_of
 from paceline.plan.requested_suites import plan_of
 from paceline.plan.run_keys import run_key
+from paceline.plan.settings import Suite
 from paceline.plan.shares import EQUAL, MEASURED, given_shares
-from paceline.plan.suite import Suite
 from paceline.run.older_keys import older_ablation_key, older_run_key, stored_key, with_older_results
 from paceline.run.plan_runner import measure
 from paceline.run.session import measured_shares
@@ -65,9 +65,6 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     ablations: tuple[AblationTimes, ...] = ()
     twins: tuple[AblationTimes, ...] = ()  # the same, by the name that readers of the JSON form have known
     failures: tuple[str, ...] = ()  # which ablation, and why
-
-
-OF_THE_CELL = {*Explanation.__struct_fields__} & {*Cell.__struct_fields__} - {"shares"}  # told as they are
 
 
 def explain_cell(
@@ -220,12 +217,7 @@ def _explanation(
     ablations: tuple[AblationTimes, ...] = (),
     failures: tuple[str, ...] = (),
 ) -> Explanation:
-    return Explanation(
-        **{name: getattr(cell, name) for name in OF_THE_CELL},
-        shares=given_shares(cell.shares, cell.batch_size, cell.device_set),
-        rounds=rounds,
-        time=time,
-        ablations=ablations,
-        twins=ablations,
-        failures=failures,
-    )
+    same = {name: getattr(cell, name) for name in Explanation.__struct_fields__ if name in Cell.__struct_fields__}
+    shares = given_shares(cell.shares, cell.batch_size, cell.device_set)
+    found = {"time": time, "ablations": ablations, "twins": ablations, "failures": failures}
+    return Explanation(**{**same, "shares": shares, "rounds": rounds, **found})
