@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import distributions
 from pathlib import Path
@@ -24,12 +24,13 @@ from paceline.catalog.frameworks import find
 from paceline.environments.virtual_environments import Environment
 from paceline.plan.planning import Run, make_job
 from paceline.run import session
-from paceline.run.diagnosis import judge
+from paceline.run.diagnosis import WorkerEnding, judge
+from paceline.run.progress import Display
 from paceline.run.samplers import PERIOD_SECONDS
 from paceline.run.session import RunTools
-from paceline.run.worker import LOG_FILE, WorkerEnding
+from paceline.run.worker import LOG_FILE
 from paceline.store import store as stores
-from paceline.store.records.events import AnyEvent, EventFile
+from paceline.store.records.events import EventFile
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import OUTCOME_FILE
 from paceline.store.records.samples import FILE, ProcessUsage, Sample
@@ -111,22 +112,6 @@ class NoBrake:
         pass
 
 
-class Nobody:
-    """Who is told what happens."""
-
-    def say(self, line: str) -> None:
-        pass
-
-    def begin(self, run: Run) -> None:
-        pass
-
-    def show(self, event: AnyEvent, ranks: Sequence[Sequence[AnyEvent]]) -> None:
-        pass
-
-    def end(self, run: Run, run_id: str, outcome: Outcome) -> None:
-        pass
-
-
 @dataclass(frozen=True)
 class Stage:
     clock: Clock
@@ -142,7 +127,7 @@ class Stage:
         unrest = UNREST[zlib.crc32(f"{run.cell.framework} {run.cell.devices}".encode()) % len(UNREST)]
         self.clock.pace = abs(self.chance.gauss(1.0, unrest))
         self.memory.set(max(job.shares))
-        tools = RunTools(store, self.machine, Nobody())
+        tools = RunTools(store, self.machine, Display())
         with session.run_folder(run, self.environment, tools) as (folder, record):
             with session.prepared(job, self.environment, record, tools):
                 outcome = self._train(replace(job, dataset=str(self.images)), folder)

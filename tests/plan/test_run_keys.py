@@ -14,8 +14,8 @@ from paceline.catalog.workloads import WORKLOADS, fingerprint
 from paceline.environments.virtual_environments import Environment
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand, OutputMetric
+from paceline.plan.planning import key_anew
 from paceline.plan.run_keys import run_key
-from paceline.run.external.session import _name as command_key
 from paceline.system.hashing import short_key, without_defaults
 from paceline_worker.graph import (
     OPS,
@@ -208,6 +208,11 @@ def test_comments_on_pins_are_no_pins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert key() == before
     register(monkeypatch, msgspec.structs.replace(MADE, requirements="made==1.1\n"))
     assert key() != before
+
+
+def command_key(cell: Cell) -> str:
+    """What the keys of all its runs begin with."""
+    return key_anew("today", cell, 0).removesuffix("-today-0")
 
 
 def test_key_of_a_command_lasts_likewise() -> None:

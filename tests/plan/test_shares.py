@@ -16,7 +16,6 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from paceline.plan.cell import Cell
 from paceline.plan.devices import parse_devices
@@ -25,8 +24,7 @@ from paceline.plan.planning import another_round, make_job, make_plan
 from paceline.plan.run_keys import run_key
 from paceline.plan.shares import divide
 from paceline.plan.suite import load_suite, make_suite
-from paceline.run.progress import ProgressDisplay
-from paceline.run.session import RunTools, measured_shares
+from paceline.run.session import measured_shares
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from tests.factories.command_line import CommandLine, send, wait_until
@@ -194,13 +192,12 @@ def test_trying_devices_counts_for_no_cell() -> None:
 def test_share_is_by_the_median_of_what_a_device_did_alone(tmp_path: Path) -> None:
     """One slow moment and one wrong reading change nothing."""
     store, plan = Store(tmp_path), planned(shares="measured", batch_size=64, repeats=1)
-    tools = RunTools(store, machine(), ProgressDisplay(Console(), [], store.seconds_of))
     speeds = ((20, 300, 310), (5000, 90, 100))
     for index, pilot in enumerate(pilots(plan.cells[0])):
         for repeat, speed in enumerate(speeds[index]):
             made = record(f"{index}-{repeat}", run_key(pilot, repeat, machine()), pilot, repeat=repeat)
             save_run(store, made, [trained(speed, 1.0)])
-    assert measured_shares(plan.runs[-1], tools) == (48, 16)
+    assert measured_shares(plan.cells[0], store, machine()) == (48, 16)
 
 
 SHORT = ("--steps", "20", "--warmup", "4", "--repeats", "2")

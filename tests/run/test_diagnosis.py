@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.run.diagnosis import judge
-from paceline.run.worker import LOG_FILE, WorkerEnding
+from paceline.run.diagnosis import WorkerEnding, judge
+from paceline.run.worker import LOG_FILE
 from paceline.store.records.events import AnyEvent, EventFile
 from paceline.store.records.outcome import Outcome, cause_of
 from paceline.system.text.safe_text import shortened

@@ -24,20 +24,22 @@ from paceline.plan.external.command import ExternalCommand
 from paceline.plan.external.output_metrics import LINE_BYTES, parse_metric, preset, read_log, values_of
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render import FORMATS, text
+from paceline.run.diagnosis import WorkerEnding
 from paceline.run.external import waiter
-from paceline.run.external.command_line import labels, split
-from paceline.run.external.session import TimeOptions, judge, make_plan
+from paceline.run.external.command_line import TimeOptions, labels, make_plan, split
+from paceline.run.external.process import judge
 from paceline.run.samplers import PERIOD_SECONDS
 from paceline.run.worker import LOG_FILE
 from paceline.store.index.command_usage import FILE as USAGE_FILE
 from paceline.store.index.command_usage import WaiterReport, usage_of
 from paceline.store.records.samples import FILE as MONITOR_FILE
 from paceline.store.records.samples import Sample
-from paceline.store.store import Store
+from paceline.store.store import Store, new_id
 from paceline.system.errors import UserError
 from paceline.system.machine.gpus import Gpu
 from paceline.system.paths import environments_folder
 from paceline.system.processes import RUN_VARIABLE, state
+from paceline_worker.protocol import LEASE_FILE
 from tests.factories.command_line import CommandLine, send, wait_until
 from tests.factories.machines import machine
 from tests.factories.runs import CELL, OK, cell, record, save_plan, save_run, trained
@@ -219,7 +221,7 @@ def test_line_without_end_is_searched_piece_by_piece(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_measured_is_refused(wishes: dict[str, Any], command: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        make_plan(command.split(), replace(ONE, **wishes), machine())
+        make_plan(command.split(), replace(ONE, **wishes), new_id(), machine())
 
 
 def test_mistake_is_one_line_before_anything_runs(timing: Timing) -> None:
@@ -256,7 +258,7 @@ def test_labels_are_short_and_unlike(commands: list[list[str]], expected: list[s
 
 def test_commands_are_interleaved_and_the_order_changes() -> None:
     wishes = TimeOptions(repeats=8, warmup_runs=0, timeout=9.0)
-    plan = make_plan(["a", "---", "b", "1", "---", "c"], wishes, machine())
+    plan = make_plan(["a", "---", "b", "1", "---", "c"], wishes, new_id(), machine())
     rounds = [[run.cell.framework for run in plan.runs[start : start + 3]] for start in range(0, 24, 3)]
     assert all(sorted(names) == ["a", "b", "c"] for names in rounds)
     assert len({tuple(names) for names in rounds}) > 2
@@ -264,8 +266,8 @@ def test_commands_are_interleaved_and_the_order_changes() -> None:
 
 
 def test_same_command_again_is_measured_anew_under_the_same_name() -> None:
-    first, second = (make_plan(["a", "x"], ONE, machine()).runs[0].key for _ in range(2))
-    other = make_plan(["a", "y"], ONE, machine()).runs[0].key
+    first, second = (make_plan(["a", "x"], ONE, new_id(), machine()).runs[0].key for _ in range(2))
+    other = make_plan(["a", "y"], ONE, new_id(), machine()).runs[0].key
     assert first != second
     assert first[:16] == second[:16] != other[:16]
 
@@ -373,8 +375,9 @@ def test_page_names_the_variables_that_are_kept() -> None:
     assert [name for name in INHERITED if f"`{name}`" not in page] == []
 
 
-def test_waiter_knows_the_mark() -> None:
-    assert waiter.MARK == RUN_VARIABLE  # it imports nothing of Paceline, to be small
+def test_waiter_knows_the_mark_and_the_lease() -> None:
+    """It imports nothing of Paceline, to be small."""
+    assert (waiter.MARK, waiter.LEASE_FILE) == (RUN_VARIABLE, LEASE_FILE)
 
 
 @pytest.mark.slow
@@ -662,12 +665,6 @@ def speed_lines(timing: Timing) -> list[str]:
     return [line.split("/sec")[0] + "/sec" for line in log.decode().splitlines() if "Speed: " in line]
 
 
-class Ended:
-    """A command that has come to its end."""
-
-    timed_out, seconds = False, 1.0
-
-
 @pytest.mark.parametrize(
     ("code", "printed", "memory_ran_out", "kind"),
     [
@@ -685,7 +682,7 @@ def test_memory_ran_out_if_the_command_says_so_or_the_kernel_killed_it(
     tmp_path: Path, code: int, printed: str, kind: str, *, memory_ran_out: bool
 ) -> None:
     (tmp_path / LOG_FILE).write_text(f"{printed}\n")
-    (run,) = make_plan(["true"], ONE, machine()).runs
-    ended: Any = Ended()
-    outcome = judge(run, ended, WaiterReport(exit_code=code), tmp_path / LOG_FILE, memory_ran_out=memory_ran_out)
+    command, ending = ExternalCommand(arguments=("true",), folder="/"), WorkerEnding("exited", "", (code,))
+    report, log = WaiterReport(exit_code=code), tmp_path / LOG_FILE
+    outcome = judge(command, ending, report, 1.0, log, memory_ran_out=memory_ran_out)
     assert (outcome.status, outcome.kind) == ("failed", kind)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.run.diagnosis import judge
-from paceline.run.worker import LOG_FILE, WorkerEnding
+from paceline.run.diagnosis import WorkerEnding, judge
+from paceline.run.worker import LOG_FILE
 from tests.factories.events import block, entered, failed, written
 
 TRAINING = (entered("start"), entered("build"), entered("train"), block("train", 1.0, 10))

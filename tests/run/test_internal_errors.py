@@ -7,7 +7,7 @@ import os
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,14 @@ from paceline.plan.planning import Run, make_plan
 from paceline.plan.suite import make_suite
 from paceline.report.server.run_page import one_run
 from paceline.run import internal_errors
-from paceline.run.external import session as timing
+from paceline.run.external.command_line import TimeOptions
+from paceline.run.external.command_line import make_plan as plan_of_commands
 from paceline.run.launchers import LaunchCommand
+from paceline.run.progress import WARM_UP, Display
 from paceline.run.session import RunTools, execute
 from paceline.run.worker import Worker
 from paceline.store.records.events import AnyEvent
-from paceline.store.records.outcome import Outcome
-from paceline.store.store import Store
+from paceline.store.store import Store, new_id
 from paceline.studies.replay.rerun import replay
 from paceline.system import processes
 from paceline.system.machine.hardware import this_machine
@@ -37,15 +38,6 @@ from paceline.system.processes import RUN_VARIABLE
 from tests.factories.command_line import CommandLine
 
 BUG = "a bug that nobody has thought of"
-
-
-class Silent:
-    """A display that shows nothing."""
-
-    def say(self, line: str) -> None: ...
-    def begin(self, run: Run) -> None: ...
-    def show(self, event: AnyEvent, ranks: Sequence[Sequence[AnyEvent]]) -> None: ...
-    def end(self, run: Run, run_id: str, outcome: Outcome) -> None: ...
 
 
 def fail(*_: object, **__: object) -> Any:
@@ -60,7 +52,7 @@ def failing_once(name: str) -> Callable[..., Any]:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> RunTools:
-    return RunTools(Store(tmp_path / "store"), this_machine(), Silent())
+    return RunTools(Store(tmp_path / "store"), this_machine(), Display())
 
 
 def planned(**choices: Any) -> tuple[Run, ...]:
@@ -82,19 +74,19 @@ def marked(folder: Path) -> list[psutil.Process]:
     [
         "paceline.run.session.measured_shares",
         "paceline.run.session.make_job",
-        "paceline.run.session.held_port",
-        "paceline.run.session.deploy",
-        "paceline.run.session.commands",
+        "paceline.run.launchers.held_port",
+        "paceline.run.launchers.deploy",
+        "paceline.run.launchers.commands",
         "paceline.run.session.code_hash",
         "paceline.run.monitor.Monitor.sample",
         "paceline.run.worker.Worker._start",
         "paceline.run.worker.Worker.follow",
         "paceline.system.processes.end_all",
-        "paceline.run.session.judge",
+        "paceline.run.worker.judge",
         "paceline.store.store.insert_run",
         "paceline.store.index.rows._memory",
-        "tests.run.test_internal_errors.Silent.begin",
-        "tests.run.test_internal_errors.Silent.show",
+        "paceline.run.progress.Display.begin",
+        "paceline.run.progress.Display.show",
     ],
 )
 def test_internal_error_is_a_failure_with_its_traceback_kept(
@@ -123,7 +115,7 @@ def test_run_that_the_index_can_never_take_is_in_it_as_a_failure(
 
 
 def test_run_is_stored_even_if_its_end_cannot_be_shown(tools: RunTools, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Silent, "end", fail)
+    monkeypatch.setattr(Display, "end", fail)
     assert execute(planned()[0], tools).status == "ok"
     assert BUG in (only_folder(tools.store) / internal_errors.FILE).read_text()
     assert tools.store.query("SELECT status FROM run")[0]["status"] == "ok"
@@ -174,7 +166,7 @@ def test_run_that_the_user_cuts_off_leaves_nothing(
     def interrupt(*_: object) -> None:
         raise cut_off
 
-    monkeypatch.setattr(Silent, "show", interrupt)
+    monkeypatch.setattr(Display, "show", interrupt)
     with pytest.raises(cut_off):
         execute(planned()[0], tools)
     assert list((tools.store.folder / "runs").iterdir()) == []
@@ -227,19 +219,18 @@ def test_command_that_cannot_be_started_ends_those_that_were(tmp_path: Path) -> 
     assert marked(tmp_path) == []
 
 
-def bench(tools: RunTools) -> timing.CommandTools:
-    return timing.CommandTools(tools.store, tools.machine, lambda line: None, echo=False)
+def command_run(tools: RunTools) -> Run:
+    wishes = TimeOptions(repeats=1, warmup_runs=0, timeout=60.0)
+    (run,) = plan_of_commands(["true"], wishes, new_id(), tools.machine).runs
+    return run
 
 
-@pytest.mark.parametrize(
-    "broken", ["paceline.run.external.session.code_of", "paceline.run.external.session.CommandProcess"]
-)
+@pytest.mark.parametrize("broken", ["paceline.run.session.code_of", "paceline.run.session.CommandProcesses"])
 def test_command_that_could_not_even_be_started_is_a_failure(
     tools: RunTools, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
-    (run,) = timing.make_plan(["true"], timing.TimeOptions(repeats=1, warmup_runs=0, timeout=60.0), tools.machine).runs
     monkeypatch.setattr(broken, fail)
-    assert timing.execute(run, bench(tools)).kind == "internal error"
+    assert execute(command_run(tools), tools).kind == "internal error"
     assert BUG in (only_folder(tools.store) / internal_errors.FILE).read_text()
 
 
@@ -248,10 +239,9 @@ def test_internal_error_beside_a_command_is_kept_as_well(
     tools: RunTools, monkeypatch: pytest.MonkeyPatch, *, keep: bool
 ) -> None:
     """Also of a run that only warms up and would be forgotten."""
-    monkeypatch.setattr("paceline.run.external.session.usage_of", fail)
-    wishes = timing.TimeOptions(repeats=1, warmup_runs=0, timeout=60.0)
-    (run,) = timing.make_plan(["true"], wishes, tools.machine).runs
-    outcome = timing.execute(run, bench(tools), keep=keep)
+    monkeypatch.setattr("paceline.run.external.process.usage_of", fail)
+    run = command_run(tools)
+    outcome = execute(run if keep else replace(run, key=WARM_UP), tools)
     assert (outcome.status, outcome.kind, outcome.phase) == ("failed", "internal error", "command")
     assert BUG in (only_folder(tools.store) / internal_errors.FILE).read_text()
     assert tools.store.query("SELECT kind FROM run")[0]["kind"] == "internal error"
@@ -264,7 +254,7 @@ def test_internal_error_of_a_replay_is_kept_as_well(
     monkeypatch.setenv("PACELINE_HOME", str(tmp_path / "home"))
     execute(planned()[0], tools)
     original = only_folder(tools.store).name
-    monkeypatch.setattr("paceline.run.session.judge", fail)
+    monkeypatch.setattr("paceline.run.worker.judge", fail)
     replay(original, 1, tools.store)
     (row,) = tools.store.query("SELECT * FROM run WHERE id != ?", original)
     assert (row["kind"], row["phase"]) == ("internal error", "finish")
@@ -272,13 +262,13 @@ def test_internal_error_of_a_replay_is_kept_as_well(
 
 
 SABOTAGED = """
-from paceline.run import session
-real, calls = session.judge, iter([True])
+from paceline.run import worker
+real, calls = worker.judge, iter([True])
 def judge(*given, **named):
     if next(calls, False):
         raise LookupError("a bug that nobody has thought of")
     return real(*given, **named)
-session.judge = judge
+worker.judge = judge
 from paceline.cli import main
 main()
 """
@@ -301,7 +291,7 @@ def test_line_of_an_internal_error_names_its_traceback(paceline: CommandLine) ->
 def test_traceback_is_shown_and_goes_along_to_another_machine(
     tools: RunTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paceline.run.session.judge", fail)
+    monkeypatch.setattr("paceline.run.worker.judge", fail)
     execute(planned()[0], tools)
     name = only_folder(tools.store).name
     export_bundle(tools.store, BundleRequest(runs=(name,)), tmp_path / "bundle.zip")

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.environments.older_code_hashes import SAME_TRAINING, older_code_hash, same_code
@@ -22,8 +21,7 @@ from paceline.plan.settings import Suite
 from paceline.plan.suite import make_suite
 from paceline.run.older_keys import FIELDS, older_ablation_key, older_run_key, with_older_results
 from paceline.run.plan_runner import pending
-from paceline.run.progress import ProgressDisplay
-from paceline.run.session import RunTools, measured_shares
+from paceline.run.session import measured_shares
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
@@ -133,12 +131,11 @@ def test_result_of_today_goes_before_an_older_one(tmp_path: Path) -> None:
 def test_devices_that_were_tried_then_need_no_second_try(tmp_path: Path) -> None:
     plan = planned(devices="2xcpu", shares="measured", batch_size=64, repeats=1, cores_per_device=1)
     store = Store(tmp_path)
-    tools = RunTools(store, this_machine(), ProgressDisplay(Console(), [], store.seconds_of))
     for index, pilot in enumerate(pilots(plan.cells[0])):
         for repeat in range(3):
             made = record(f"{index}-{repeat}", older_run_key(pilot, repeat, this_machine()), pilot, repeat=repeat)
             save_run(store, made, [trained(300 if index else 100, 1.0)])
-    assert measured_shares(plan.runs[-1], tools) == (16, 48)
+    assert measured_shares(plan.cells[0], store, this_machine()) == (16, 48)
 
 
 def test_ablations_that_were_measured_then_are_found() -> None:

@@ -15,7 +15,7 @@ from paceline.catalog.frameworks import all_frameworks
 from paceline.environments.worker_variables import INHERITED, worker_environment
 from paceline.report.page.report_page import write_report
 from paceline.report.server.run_page import one_run
-from paceline.run.external.session import _kept
+from paceline.run.session import is_kept
 from paceline.store.index.setups import setup_of
 from paceline.store.shown_variables import HIDDEN, harmless, shown_variables
 from paceline.store.store import Store
@@ -63,7 +63,7 @@ def test_known_variable_with_a_password_in_it_is_hidden() -> None:
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_measured_command_keeps_no_unknown_variable(name: str) -> None:
-    assert not _kept(name, "hunter2")
+    assert not is_kept(name, "hunter2")
 
 
 def store_with(folder: Path, **variables: str) -> Store:

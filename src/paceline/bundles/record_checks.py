@@ -19,7 +19,7 @@ from paceline.bundles.stream_checks import EventCheck, check_samples
 from paceline.plan.cell import Cell
 from paceline.plan.devices import DeviceSet, parse_devices
 from paceline.report.tables.render import text
-from paceline.run.external.process import REPORT_FILE
+from paceline.run.external.waiter import REPORT_FILE
 from paceline.store.index.command_usage import FILE as USAGE_FILE
 from paceline.store.index.command_usage import CommandUsage, WaiterReport
 from paceline.store.records.certificate import Certificate

@@ -29,15 +29,14 @@ from paceline.report.studies.certificates import FORMATS as CERTIFICATE_FORMATS
 from paceline.report.tables.published_comparison import with_published
 from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
 from paceline.report.tables.render_layouts import in_layout
-from paceline.run.adaptive_rounds import further_rounds
-from paceline.run.external import session as timing
+from paceline.run.external.command_line import TimeOptions, make_plan
 from paceline.run.memory_warning import memory_warning
 from paceline.run.older_keys import with_older_results
-from paceline.run.plan_runner import measure, pending
+from paceline.run.plan_runner import further_rounds, measure, pending, warmed_up
 from paceline.run.worker import LOG_FILE
 from paceline.store import certificates
 from paceline.store.records.certificate import Certificate
-from paceline.store.store import Store
+from paceline.store.store import Store, new_id
 from paceline.studies.equivalence.verification_cases import VerificationMatrix
 from paceline.studies.equivalence.verify import make_verification, verify
 from paceline.system.errors import UserError
@@ -108,18 +107,15 @@ def run_suite(what: Sequence[str], settings: Mapping[str, Any], folder: Path, do
     return failed
 
 
-def time_commands(words: Sequence[str], options: timing.TimeOptions, folder: Path, *, wait: bool = False) -> bool:
+def time_commands(words: Sequence[str], options: TimeOptions, folder: Path, *, wait: bool = False) -> bool:
     """Measure commands that are not ours and print their table; whether any failed."""
-    store, machine = Store(folder), this_machine()
-    plan = timing.make_plan(words, options, machine)
-    console = Console(stderr=True)
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    store = Store(folder)
+    plan = make_plan(words, options, new_id(), this_machine())
     with alone(wait=wait) as lock:
         plan_id = store.save_plan(plan, shlex.join(["paceline", *sys.argv[1:]]))
         lock.note_plan(folder, plan_id)
         _warn(plan, plan.runs, {}, store)
-        tools = timing.CommandTools(store, machine, say, options.echo, lock.note_run)
-        timing.measure(plan, options.warmup_runs, tools)
+        measure(warmed_up(plan, options.warmup_runs), store, "none", lock, echo=options.echo)
     return show_measured(folder, plan_id)
 
 

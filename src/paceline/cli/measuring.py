@@ -141,7 +141,7 @@ def time(  # noqa: PLR0913 - each is a flag
         Show the output of the commands as it comes.
     """
     from paceline.cli.actions import time_commands
-    from paceline.run.external.session import TimeOptions
+    from paceline.run.external.command_line import TimeOptions
     from paceline.system.machine.identity import name_machine
 
     name_machine(machine_name)

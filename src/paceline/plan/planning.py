@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from paceline.catalog.datasets.known import known
 from paceline.catalog.datasets.prepared import folder_of
@@ -20,6 +21,7 @@ from paceline.plan.pilots import ROUNDS, pilots
 from paceline.plan.run_keys import run_key
 from paceline.plan.settings import Suite
 from paceline.plan.shares import MEASURED, given_shares
+from paceline.system.hashing import short_key, without_defaults
 from paceline.system.limits import check_runs
 from paceline.system.machine.hardware import Machine
 from paceline_worker.protocol import Job
@@ -69,10 +71,30 @@ def make_plan(suite: Suite, machine: Machine) -> Plan:
     skipped = {skip.cell for skip in skips}
     measured = [cell for cell in cells if cell not in skipped]
     first = list(dict.fromkeys(pilot for cell in measured for pilot in pilots(cell)))
-    rounds = [_round(first, repeat, suite, machine) for repeat in range(ROUNDS)]
-    rounds += [_round(measured, repeat, suite, machine) for repeat in range(suite.repeats)]
+    key = partial(run_key, machine=machine)
+    rounds = [round_of(first, repeat, suite, key) for repeat in range(ROUNDS)]
+    rounds += [round_of(measured, repeat, suite, key) for repeat in range(suite.repeats)]
     runs = {run.key: run for runs in rounds for run in runs}  # a pilot may be a cell of the table, too
     return Plan(suite, cells, skips, tuple(runs.values()))
+
+
+def plan_anew(name: str, cells: Sequence[Cell], repeats: Sequence[int], timeout: float, moment: str) -> Plan:
+    """Runs for which no stored ones are taken, and which are taken for no others: the moment is in their keys."""
+    suite = Suite(
+        name=name,
+        workload=tuple(dict.fromkeys(cell.workload for cell in cells)),
+        framework=tuple(dict.fromkeys(cell.framework for cell in cells)),
+        devices=tuple(dict.fromkeys(cell.devices for cell in cells)),
+        repeats=len(repeats),
+        timeout=timeout,
+    )
+    rounds = [round_of(cells, repeat, suite, partial(key_anew, moment)) for repeat in repeats]
+    return Plan(suite, tuple(cells), (), tuple(run for runs in rounds for run in runs))
+
+
+def key_anew(moment: str, cell: Cell, repeat: int) -> str:
+    """The same command begins it each time."""
+    return f"{short_key(without_defaults(cell))}-{moment}-{repeat}"
 
 
 def _without_devices(cell: Cell, machine: Machine) -> str | None:
@@ -132,14 +154,15 @@ def too_many_devices(framework: Framework, count: int) -> str | None:
 def another_round(plan: Plan, cells: Collection[Cell], machine: Machine) -> Plan:
     """The plan with one more run of each of these cells, all in one round."""
     repeat = 1 + max(run.repeat for run in plan.runs if run.cell in plan.cells)
-    more = _round([cell for cell in plan.cells if cell in cells], repeat, plan.suite, machine)
+    wanted = [cell for cell in plan.cells if cell in cells]
+    more = round_of(wanted, repeat, plan.suite, partial(run_key, machine=machine))
     return replace(plan, runs=(*plan.runs, *more))
 
 
-def _round(cells: list[Cell], repeat: int, suite: Suite, machine: Machine) -> list[Run]:
+def round_of(cells: Sequence[Cell], repeat: int, suite: Suite, key: Callable[[Cell, int], str]) -> list[Run]:
     """Every cell once, in an order of its own, so that noise hits all alike."""
     shuffled = random.Random(f"{suite.seed}/{repeat}").sample(cells, len(cells))  # noqa: S311 - order, not secrets
-    return [Run(cell, repeat, run_key(cell, repeat, machine), suite.timeout) for cell in shuffled]
+    return [Run(cell, repeat, key(cell, repeat), suite.timeout) for cell in shuffled]
 
 
 def make_job(run: Run, shares: tuple[int, ...] = ()) -> Job:

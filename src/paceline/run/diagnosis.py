@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from paceline.run import failure_messages
 from paceline.run.launchers import EndedRank, ended_ranks, first_killed
-from paceline.run.worker import WorkerEnding
 from paceline.store.records.events import EventFile, Failed, Finished
 from paceline.store.records.outcome import Outcome
 from paceline.system.files.regular_files import NoPlainFileError, open_plain
@@ -19,19 +19,42 @@ from paceline.system.processes import still_there
 from paceline.system.text.safe_text import one_line
 
 LOG_END_LINES, LOG_END_BYTES = 20, 4096
+Failure = tuple[str, str]  # its kind and a message
+
+
+@dataclass(frozen=True)
+class WorkerEnding:
+    """How it ended, seen from outside: by itself, or by us for a reason."""
+
+    reason: str  # exited, timeout, trouble
+    detail: str  # the first trouble that was seen
+    codes: tuple[int | None, ...]  # exit codes of the started commands
+    vanished: bool = False  # the first trouble was a rank whose process was gone
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether ranks have ended in a way that was not seen; one that is stopped or never came has not ended."""
+        return self.vanished or self.reason == "exited"
 
 
 def judge(files: list[EventFile], ending: WorkerEnding, seconds: float, log: Path, *, memory_ran_out: bool) -> Outcome:
     """The first cause that explains the ending; memory ran out if the kernel killed somebody in the run's own group."""
     found = _failure(files, ending, _seen_by_launcher(ending, log), memory_ran_out)
-    status, kind, message = ("failed", *found) if found else ("ok", None, None)
+    return outcome_of(found, _phase(files), ending.codes, seconds, log)
+
+
+def outcome_of(
+    failure: Failure | None, phase: str, codes: tuple[int | None, ...], seconds: float, log: Path
+) -> Outcome:
+    """Good, but for a failure, which comes with the end of the log."""
+    status, kind, message = ("failed", *failure) if failure else ("ok", None, None)
     return Outcome(
         status=status,
-        phase=_phase(files),
+        phase=phase,
         kind=kind,
         message=message,
-        log_end=end_of_log(log) if found else None,
-        exit_codes=ending.codes,
+        log_end=end_of_log(log) if failure else None,
+        exit_codes=codes,
         seconds=seconds,
     )
 
@@ -65,8 +88,8 @@ def _is_echo(event: Failed, files: list[EventFile]) -> bool:
 
 def _failure(
     files: list[EventFile], ending: WorkerEnding, ended: list[EndedRank], memory_ran_out: bool
-) -> tuple[str, str] | None:
-    """Kind and message, or None when all went well."""
+) -> Failure | None:
+    """None when all went well."""
     reports, rubbish = _reports(files), [line for file in files for line in file.rubbish]
     if reports and not _is_echo(reports[0], files):
         return _reported(reports[0])
@@ -110,7 +133,7 @@ def _lost_rank(files: list[EventFile], silent: list[int], reports: list[Failed],
     return f"{', '.join(names)} ended without a word" if silent else _reported(reports[0])[1]
 
 
-def _reported(failure: Failed) -> tuple[str, str]:
+def _reported(failure: Failed) -> Failure:
     text = _text(failure)
     return "out of memory" if failure_messages.memory_ran_out(text) else "error", one_line(text)
 

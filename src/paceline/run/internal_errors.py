@@ -21,9 +21,7 @@ from paceline.system.text.safe_text import one_line
 FILE = "internal-error.txt"  # its traceback, in the run's folder
 
 
-def recorded(
-    folder: Path, store: Store, carry_out: Callable[[], Outcome], *, keep: bool = True, phase: str = "start"
-) -> Outcome:
+def recorded(folder: Path, store: Store, carry_out: Callable[[], Outcome], *, keep: bool, phase: str) -> Outcome:
     """What a run comes to, stored if it is to be kept; where Paceline fails, so does the run, and the plan goes on."""
     began = time.monotonic()
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paceline.catalog.frameworks import Framework
+from paceline.environments.worker_code import deploy
 from paceline.environments.worker_variables import worker_environment
 from paceline.system.errors import unknown
 from paceline.system.processes import RUN_VARIABLE
@@ -23,6 +24,7 @@ from paceline_worker.protocol import Job
 class LaunchCommand:
     arguments: tuple[str, ...]
     environment: dict[str, str]
+    folder: str | None = None  # in which it is started, if not in that of the run
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,13 @@ def commands(
     if launcher not in LAUNCHERS:
         raise unknown("launcher", launcher, LAUNCHERS)
     return LAUNCHERS[launcher](Launch(python, folder, processes, environment, port))
+
+
+@contextlib.contextmanager
+def launched(framework: Framework, job: Job, python: str, folder: Path) -> Iterator[list[LaunchCommand]]:
+    """The commands of a run, whose ranks can meet for as long as it lasts."""
+    with held_port() as port:
+        yield commands(framework, job, python, folder, deploy(framework.name), port)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from paceline.run.process_usage import SeenTimes
 from paceline.run.samplers import PERIOD_SECONDS, Sampler, Watched, useful_samplers
 from paceline.store.records.samples import FILE
 from paceline.system.machine.gpus import WatchedGpus
@@ -22,6 +23,7 @@ class Monitor:
         self._due = 0.0
         self._due_of: dict[Sampler, float] = defaultdict(float)
         self.cards = WatchedGpus(gpus)
+        self.seen: SeenTimes = {}
 
     def sample(self, pids: Mapping[int, int], *, now: bool = False) -> None:
         """Look at these ranks' processes, if a period has passed since the last look or it is wanted now."""
@@ -29,7 +31,7 @@ class Monitor:
         if moment < self._due and not now:
             return
         self._due = moment + PERIOD_SECONDS
-        sample = self._look(Watched(self.cards, pids), moment, now=now)
+        sample = self._look(Watched(self.cards, pids, self.seen), moment, now=now)
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(sample) + b"\n")
 

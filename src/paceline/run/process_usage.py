@@ -11,23 +11,26 @@ from paceline.store.records.samples import ProcessUsage
 from paceline.system import processes
 from paceline.system.processes import GONE
 
+SeenTimes = dict[psutil.Process, tuple[float, float]]  # user and system seconds of every process, when last seen
 
-def usage_of_ranks(pids: Mapping[int, int]) -> dict[int, ProcessUsage]:
+
+def usage_of_ranks(pids: Mapping[int, int], seen: SeenTimes) -> dict[int, ProcessUsage]:
     """One look at the process table for all ranks: for each of them it would cost as much again."""
     parents = processes.parents() if pids else {}
-    found = {rank: _usage(pid, processes.below(pid, parents)) for rank, pid in pids.items()}
+    found = {rank: _usage(pid, processes.below(pid, parents), seen) for rank, pid in pids.items()}
     return {rank: usage for rank, usage in found.items() if usage is not None}
 
 
-def _usage(pid: int, below: list[int]) -> ProcessUsage | None:
+def _usage(pid: int, below: list[int], seen: SeenTimes) -> ProcessUsage | None:
     try:
-        process = psutil.Process(pid)
-        children = [psutil.Process(child) for child in below]
-        times = [member.cpu_times() for member in (process, *children)]
+        process, *children = [psutil.Process(member) for member in (pid, *below)]
+        for member in (process, *children):
+            times = member.cpu_times()
+            seen[member] = times.user, times.system
         own, theirs = process.memory_info().rss, sum(_proportional_bytes(child) for child in children)
     except GONE:
         return None
-    processor_seconds = sum(used.user + used.system for used in times)
+    processor_seconds = sum(sum(seen[member]) for member in (process, *children))
     return ProcessUsage(resident_bytes=own + theirs, children_bytes=theirs, processor_seconds=processor_seconds)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -20,9 +19,44 @@ from paceline.store.training_progress import TrainingSoFar
 from paceline.system.text.formatting import duration, number
 from paceline.system.text.safe_text import printable
 
+WARM_UP = "warm-up"  # the key of runs that are forgotten
 
-class ProgressDisplay:
-    """Counts runs, blocks and time; a `session.Display`."""
+
+class Display:
+    """Shows what happens: here, nothing of it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def say(self, line: str) -> None: ...
+    def begin(self, run: Run) -> None: ...
+    def show(self, event: AnyEvent, ranks: Sequence[Sequence[AnyEvent]]) -> None: ...
+    def end(self, run: Run, run_id: str, outcome: Outcome) -> None: ...
+
+
+class CommandLines(Display):
+    """A line for each run of a command that is not ours, also for those that only warm up."""
+
+    def __init__(self, say: Callable[[str], None], runs: Sequence[Run]) -> None:
+        self._say, self._ended = say, 0
+        self._warmup_runs = 1 + max((run.repeat for run in runs if run.key == WARM_UP), default=0)
+        self._total = sum(run.key != WARM_UP for run in runs)
+
+    def end(self, run: Run, run_id: str, outcome: Outcome) -> None:
+        if run.key == WARM_UP:
+            place = f"warm-up {run.repeat + 1}/{self._warmup_runs}"
+        else:
+            self._ended += 1
+            place = f"{self._ended}/{self._total}"
+        seconds = f"{outcome.seconds:.2f} s" if outcome.seconds < 60 else duration(outcome.seconds)
+        result = seconds if outcome.status == "ok" else f"failed: {outcome.kind}: {outcome.message}"
+        self._say(f"[{place}] {run.cell.framework}: {result}")
+
+
+class ProgressDisplay(Display):
+    """Counts runs, blocks and time."""
 
     def __init__(
         self,
@@ -44,9 +78,7 @@ class ProgressDisplay:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
 

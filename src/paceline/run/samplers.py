@@ -16,7 +16,7 @@ from typing import Literal
 import psutil
 
 from paceline.catalog import plugins
-from paceline.run.process_usage import usage_of_ranks
+from paceline.run.process_usage import SeenTimes, usage_of_ranks
 from paceline.system.machine.cgroups import cpu_groups, throttling
 from paceline.system.machine.cpu_times import Core, core_counters
 from paceline.system.machine.energy import PackageEnergy
@@ -34,6 +34,7 @@ class Watched:
 
     cards: WatchedGpus
     pids: Mapping[int, int] = field(default_factory=dict)  # by rank
+    seen: SeenTimes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class Sampler:
 
 
 def _processes(watched: Watched) -> Fields:
-    return {"ranks": usage_of_ranks(watched.pids)}
+    return {"ranks": usage_of_ranks(watched.pids, watched.seen)}
 
 
 def _cards(watched: Watched) -> Fields:

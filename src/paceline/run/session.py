@@ -1,56 +1,49 @@
-"""Carries runs from the plan to the store, one after the other."""
+"""Carries runs from the plan to the store: each has a folder, is carried out, judged, stored and shown."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
-import sqlite3
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from paceline.catalog import datasets
 from paceline.catalog.frameworks import find
 from paceline.environments import virtual_environments
 from paceline.environments.virtual_environments import Environment
-from paceline.environments.worker_code import code_hash, deploy
+from paceline.environments.worker_code import code_hash
 from paceline.plan.cell import Cell
+from paceline.plan.external.command import ExternalCommand
 from paceline.plan.pilots import ROUNDS, pilots
 from paceline.plan.planning import Run, make_job
 from paceline.plan.run_keys import run_key
 from paceline.plan.shares import divide
-from paceline.run import diagnosis, internal_errors
-from paceline.run.diagnosis import judge, with_processes
-from paceline.run.launchers import LaunchCommand, commands, held_port
+from paceline.run import internal_errors
+from paceline.run.external.process import PHASE, CommandProcesses
+from paceline.run.external.script_identity import code_of
+from paceline.run.launchers import LaunchCommand, launched
 from paceline.run.older_keys import older_run_key
+from paceline.run.progress import WARM_UP, Display
 from paceline.run.worker import LOG_FILE, Worker
-from paceline.store.records.events import AnyEvent
+from paceline.store.index.command_usage import FILE as USAGE_FILE
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import OUTCOME_FILE, RunRecord
+from paceline.store.shown_variables import harmless
 from paceline.store.store import Store, new_id
 from paceline.system.errors import UserError
-from paceline.system.machine import oom_kills
 from paceline.system.machine.hardware import Machine
 from paceline_worker.protocol import Job
 
-
-class Display(Protocol):
-    """Shows what happens."""
-
-    def say(self, line: str) -> None: ...
-    def begin(self, run: Run) -> None: ...
-    def show(self, event: AnyEvent, ranks: Sequence[Sequence[AnyEvent]]) -> None: ...
-    def end(self, run: Run, run_id: str, outcome: Outcome) -> None: ...
-
-
-def ignore(run_id: str) -> None:
-    """Take note of no run."""
+NOT_KEPT = ("PACELINE_RUN", "PYTHONPATH")  # variables set by Paceline itself, or a place on the disk
 
 
 @dataclass(frozen=True)
@@ -58,89 +51,97 @@ class RunTools:
     store: Store
     machine: Machine
     display: Display
-    note_run: Callable[[str], None] = ignore  # called with the id of each run as it begins
+    note_run: Callable[[str], None] = lambda run_id: None  # called with the id of each run as it begins
+    echo: bool = False  # show what commands print
 
 
 def execute(run: Run, tools: RunTools, job: Job | None = None) -> Outcome:
-    """Carry one run from the plan to the store; a replay brings its job."""
-    environment = virtual_environments.ensure(find(run.cell.framework).framework, tools.display.say)
-    with run_folder(run, environment, tools) as (folder, record):
-        return recorded(run, folder, tools, lambda: carry_out(run, job, environment, record, tools))
-
-
-def recorded(run: Run, folder: Path, tools: RunTools, carry_out: Callable[[], Outcome]) -> Outcome:
-    """Carry out a run that has its folder, store what came of it and show it."""
+    """Carry one run from the plan to the store, unless it only warms up; a replay brings its job."""
+    environment: Environment | None = None
+    carry_out: Callable[[RunRecord], Outcome]
+    if run.cell.command:
+        phase, carry_out = PHASE, partial(run_command, run, run.cell.command, tools)
+    else:
+        environment = virtual_environments.ensure(find(run.cell.framework).framework, tools.display.say)
+        phase, carry_out = "start", partial(train, run, job, environment, tools)
 
     def shown() -> Outcome:
         tools.display.begin(run)
-        return carry_out()
+        return carry_out(record)
 
-    outcome = internal_errors.recorded(folder, tools.store, shown)
-    with internal_errors.kept(folder):
-        tools.display.end(run, folder.name, outcome)
+    with run_folder(run, environment, tools) as (folder, record):
+        outcome = internal_errors.recorded(folder, tools.store, shown, keep=run.key != WARM_UP, phase=phase)
+        with internal_errors.kept(folder):
+            tools.display.end(run, folder.name, outcome)
     return outcome
 
 
-def carry_out(run: Run, job: Job | None, environment: Environment, record: RunRecord, tools: RunTools) -> Outcome:
-    """Complete its record, then train; where its shares are not known, nothing is started."""
-    folder = tools.store.run_folder(record.id)
-    shares = measured_shares(run, tools) if job is None else job.shares
+def train(run: Run, job: Job | None, environment: Environment, tools: RunTools, record: RunRecord) -> Outcome:
+    """Complete its record, start the processes and see them to their end; none where its shares are not known."""
+    folder, cell = tools.store.run_folder(record.id), run.cell
+    shares = measured_shares(cell, tools.store, tools.machine) if job is None else job.shares
     job = job or make_job(run, () if isinstance(shares, Outcome) else shares)
     with prepared(job, environment, record, tools) as starts:
-        return without_shares(shares, folder) if isinstance(shares, Outcome) else train(run, starts, folder, tools)
+        if isinstance(shares, Outcome):
+            (folder / LOG_FILE).write_text(f"{shares.message}\n", encoding="utf-8")
+            return shares
+        ranks = find(cell.framework).framework.process_count(cell.device_set.count)
+        braked = [rank for rank, times in enumerate(cell.slow) if times > 1]
+        worker = Worker(starts, folder, ranks, run.timeout_seconds, braked=braked, gpus=cell.device_set.gpus)
+        return worker.carry_out(lambda event: tools.display.show(event, [file.events for file in worker.files]))
+
+
+def run_command(run: Run, command: ExternalCommand, tools: RunTools, record: RunRecord) -> Outcome:
+    """Complete the record, see the command to its end and keep what it has used."""
+    folder = tools.store.run_folder(record.id)
+    kept = {name: value for name, value in os.environ.items() if is_kept(name, value)}
+    described = replace(record, code=code_of(command), commands=(command.arguments,), environment=kept)
+    tools.store.describe_run(folder, described)
+    gpus = run.cell.device_set.gpus
+    process = CommandProcesses(command, folder, run.timeout_seconds, echo=tools.echo, gpus=gpus)
+    outcome = process.carry_out()
+    if usage := process.usage():
+        (folder / USAGE_FILE).write_bytes(msgspec.json.encode(usage))
+    return outcome
+
+
+def is_kept(variable: str, value: str) -> bool:
+    """What changes how frameworks compute and is known to be harmless; others may be secrets."""
+    return harmless(variable, value) and variable not in NOT_KEPT
 
 
 @contextlib.contextmanager
 def prepared(job: Job, environment: Environment, record: RunRecord, tools: RunTools) -> Iterator[list[LaunchCommand]]:
     """The commands to start, which are in the run's record by then, as its job is."""
-    folder, framework = tools.store.run_folder(record.id), find(job.framework).framework
-    with held_port() as port:
-        starts = commands(framework, job, environment.python, folder, deploy(framework.name), port)
-        tools.store.describe_run(folder, described(record, job, starts), job)
+    folder = tools.store.run_folder(record.id)
+    with launched(find(job.framework).framework, job, environment.python, folder) as starts:
+        described = replace(
+            record,
+            shares=job.shares,
+            worker_code=code_hash(job.framework),
+            data_checksum=datasets.KNOWN[record.cell.data].checksum if record.cell.input else "",
+            commands=tuple(command.arguments for command in starts),
+            environment=starts[0].environment,
+        )
+        tools.store.describe_run(folder, described, job)
         yield starts
 
 
-def train(run: Run, starts: list[LaunchCommand], folder: Path, tools: RunTools) -> Outcome:
-    """Start the processes, see them to their end and say what came of it."""
-    began, kills = time.monotonic(), oom_kills.kills()
-    devices = run.cell.device_set
-    ranks = find(run.cell.framework).framework.process_count(devices.count)
-    braked = [rank for rank, times in enumerate(run.cell.slow) if times > 1]
-    with Worker(starts, folder, ranks, run.timeout_seconds, braked=braked, gpus=devices.gpus) as worker:
-        for event in worker.follow():
-            tools.display.show(event, [file.events for file in worker.files])
-    seconds = time.monotonic() - began
-    memory_ran_out = oom_kills.killed_since(kills)
-    outcome = judge(worker.files, worker.ending, seconds, folder / LOG_FILE, memory_ran_out=memory_ran_out)
-    return diagnosis.with_troubles(with_processes(outcome, worker.left), worker.cards)
-
-
-def measured_shares(run: Run, tools: RunTools) -> tuple[int, ...] | Outcome:
+def measured_shares(cell: Cell, store: Store, machine: Machine) -> tuple[int, ...] | Outcome:
     """Images of each device by what it did alone; none where they are known without; or why they are not known."""
     speeds = []
-    for index, pilot in enumerate(pilots(run.cell)):
-        found = [_newest(pilot, repeat, tools) for repeat in range(ROUNDS)]
+    for index, pilot in enumerate(pilots(cell)):
+        keys = [(run_key(pilot, repeat, machine), older_run_key(pilot, repeat, machine)) for repeat in range(ROUNDS)]
+        found = [store.newest(key) or store.newest(older) for key, older in keys]
         for one in found:
             if one is None or one["status"] != "ok":
                 why = f"{one['message']} (paceline log {one['id']})" if one else "not run"
                 return _without_shares(f"device {index} failed alone: {why}")
         speeds.append(statistics.median(one["images_per_second"] for one in found if one))
     try:
-        return divide(run.cell.batch_size, speeds, run.cell.device_set) if speeds else ()
+        return divide(cell.batch_size, speeds, cell.device_set) if speeds else ()
     except UserError as error:
         return _without_shares(str(error))
-
-
-def _newest(cell: Cell, repeat: int, tools: RunTools) -> sqlite3.Row | None:
-    """Of today's key, or else of the older one."""
-    newest, machine = tools.store.newest, tools.machine
-    return newest(run_key(cell, repeat, machine)) or newest(older_run_key(cell, repeat, machine))
-
-
-def without_shares(outcome: Outcome, folder: Path) -> Outcome:
-    """Nothing is started, and the log says why."""
-    (folder / LOG_FILE).write_text(f"{outcome.message}\n", encoding="utf-8")
-    return outcome
 
 
 def _without_shares(why: str) -> Outcome:
@@ -150,11 +151,11 @@ def _without_shares(why: str) -> Outcome:
 
 
 @contextlib.contextmanager
-def run_folder(run: Run, environment: Environment, tools: RunTools) -> Iterator[tuple[Path, RunRecord]]:
-    """A fresh folder with what is known before anything can go wrong; gone again if the user cuts the run off.
+def run_folder(run: Run, environment: Environment | None, tools: RunTools) -> Iterator[tuple[Path, RunRecord]]:
+    """A fresh folder with what is known before anything can go wrong; gone again if it is left without an outcome.
 
-    So it is where nothing can be written, which the user is shown. A run that has its outcome is finished, whatever
-    happens then: `paceline index` finds it.
+    So it is if the user cuts the run off, or nothing can be written, which the user is shown. A run that has its
+    outcome is finished, whatever happens then: `paceline index` finds it.
     """
     record = _record(run, environment, tools.machine)
     folder = tools.store.create_run(record)
@@ -162,38 +163,26 @@ def run_folder(run: Run, environment: Environment, tools: RunTools) -> Iterator[
         tools.note_run(record.id)
     try:
         yield folder, record
-    except (KeyboardInterrupt, SystemExit, UserError, OSError):
+    finally:
         if not (folder / OUTCOME_FILE).exists():
             shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
-def _record(run: Run, environment: Environment, machine: Machine) -> RunRecord:
-    framework = find(run.cell.framework).framework
+def _record(run: Run, environment: Environment | None, machine: Machine) -> RunRecord:
+    """What a command brings along is not known."""
+    packages = environment.packages if environment else {}
+    package = find(run.cell.framework).framework.package if environment else ""
     return RunRecord(
         id=new_id(),
         key=run.key,
         cell=run.cell,
         repeat=run.repeat,
         machine=machine,
-        packages=environment.packages,
-        framework_version=environment.packages.get(framework.package, "?"),
-        fingerprint=environment.fingerprint,
-        python_version=environment.python_version,
+        packages=packages,
+        framework_version=packages.get(package, "?") if environment else "",
+        fingerprint=environment.fingerprint if environment else "",
+        python_version=environment.python_version if environment else "",
         paceline_version=version("paceline"),
         worker_code="",
         started=time.time(),
-    )
-
-
-def described(record: RunRecord, job: Job, starts: list[LaunchCommand]) -> RunRecord:
-    """With all that is known before it starts."""
-    cell = record.cell
-    return replace(
-        record,
-        shares=job.shares,
-        worker_code=code_hash(job.framework),
-        data_checksum=datasets.KNOWN[cell.data].checksum if cell.input else "",
-        commands=tuple(command.arguments for command in starts),
-        environment=starts[0].environment,
     )

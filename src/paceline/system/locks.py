@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 from paceline.system.errors import UserError
 
@@ -19,9 +20,16 @@ def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterato
     except OSError as error:
         raise UserError(f"Cannot write {path.parent}: {error.strerror}. Set PACELINE_HOME to another place.") from None
     with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not taken(handle):
             waiting()
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+def taken(file: IO[str] | int) -> bool:
+    """Whether the lock of this file is ours now; not if another process has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

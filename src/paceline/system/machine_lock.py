@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import getpass
 import os
 import shlex
@@ -18,6 +17,7 @@ import msgspec
 import psutil
 
 from paceline.system.errors import UserError
+from paceline.system.locks import taken
 from paceline.system.paths import home
 from paceline.system.text.safe_text import printable, shortened
 
@@ -117,7 +117,7 @@ def alone(*, wait: bool = False, say: Callable[[str], None] | None = None) -> It
     try:
         if wait:
             _wait_for(descriptor, say or (lambda line: print(line, file=sys.stderr)))
-        elif not _taken(descriptor):
+        elif not taken(descriptor):
             raise UserError(f"Another measurement is running on this machine: {_who()}. Add --wait to wait for it.")
         with MachineLock(descriptor) as lock:
             yield lock
@@ -128,19 +128,11 @@ def alone(*, wait: bool = False, say: Callable[[str], None] | None = None) -> It
 def _wait_for(descriptor: int, say: Callable[[str], None]) -> None:
     """Several measurements may come before this one; each is named once."""
     named = ""
-    while not _taken(descriptor):
+    while not taken(descriptor):
         if (who := _who()) != named:
             say(f"Waiting for {who}")
             named = who
         time.sleep(POLL_SECONDS)
-
-
-def _taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _who() -> str:

@@ -60,7 +60,7 @@ def _live_below(adopter: psutil.Process) -> list[psutil.Process]:
 
 
 def end_all(
-    run_id: str, reap: Callable[[], None], patience_seconds: float = 10.0, *, adopter: psutil.Process | None = None
+    run_id: str, reap: Callable[[], object], patience_seconds: float = 10.0, *, adopter: psutil.Process | None = None
 ) -> tuple[int, ...]:
     """Kill the whole tree and wait until nothing of it is left; return what would not go.
 

@@ -1,24 +1,64 @@
-"""From the words after `--` to commands with labels, devices and metrics."""
+"""From the words after `--` to commands with labels, devices and metrics, and to the plan of their runs."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.plan.cell import Cell
 from paceline.plan.devices import DeviceSet, assign_cores, check_present, wanted_devices
 from paceline.plan.external.command import ExternalCommand, OutputMetric
 from paceline.plan.external.output_metrics import parse_metric, preset
+from paceline.plan.planning import Plan, plan_anew
 from paceline.system.errors import UserError
+from paceline.system.limits import check_flag, check_runs
 from paceline.system.machine.hardware import Machine
 from paceline.system.text.safe_text import QUOTED, printable, shortened
 
+SUITE = "time"  # under which `show --suite` finds the newest
 BETWEEN = "---"
 WORKLOAD = "command"  # what stands in a cell where Paceline does not know what is trained
 LABEL_LENGTH = 24
 STARTERS = re.compile(r"(python|pypy)[\d.]*|bash|sh|env|time|nice|taskset")
+
+
+@dataclass(frozen=True)
+class TimeOptions:
+    """What the command line asks for in addition to the commands."""
+
+    repeats: int
+    warmup_runs: int
+    timeout: float
+    names: Sequence[str] = ()
+    devices: Sequence[str] = ()
+    presets: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    echo: bool = False
+
+
+def make_plan(given: Sequence[str], options: TimeOptions, moment: str, machine: Machine) -> Plan:
+    """Check all that a user can get wrong, then lay out the rounds."""
+    check_flag("--repeats", options.repeats)
+    check_flag("--warmup-runs", options.warmup_runs)
+    check_flag("--timeout", options.timeout)
+    cells = cells_of(split(given), options, machine)
+    check_runs(len(cells) * options.repeats)
+    return plan_anew(SUITE, cells, range(options.repeats), options.timeout, moment)
+
+
+def cells_of(commands: Sequence[tuple[str, ...]], options: TimeOptions, machine: Machine) -> list[Cell]:
+    called, count = labels(commands, options.names), len(commands)
+    devices = for_each("--devices", options.devices, count, usual_devices(machine))
+    presets = for_each("--preset", options.presets, count, "none")
+    found = []
+    for label, place, preset_name, words in zip(called, devices, presets, commands, strict=True):
+        metrics = chosen_metrics(options.metrics, preset_name)
+        command = ExternalCommand(arguments=words, folder=str(Path.cwd()), metrics=metrics)
+        found.append(cell_of(label, device_set(place, machine), command, machine))
+    return found
 
 
 def split(words: Sequence[str]) -> list[tuple[str, ...]]:

@@ -1,126 +1,75 @@
-"""The processes of one command, from their start to their end: what they use, what they print, their whole tree."""
+"""The processes of one command: what they use, what they print, and how it came to its end."""
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
-import time
 from collections.abc import Collection
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import msgspec
 import psutil
 
 from paceline.plan.external.command import ExternalCommand
+from paceline.plan.external.output_metrics import read_log
+from paceline.run import failure_messages
+from paceline.run.diagnosis import Failure, WorkerEnding, end_of_log, outcome_of, signal_name
 from paceline.run.external import waiter
-from paceline.run.monitor import Monitor
-from paceline.run.samplers import PERIOD_SECONDS
-from paceline.run.worker import LOG_FILE, POLL_SECONDS
-from paceline.store.index.command_usage import RANK, WaiterReport
+from paceline.run.launchers import LaunchCommand
+from paceline.run.worker import LOG_FILE, RunProcesses
+from paceline.store.index.command_usage import RANK, CommandUsage, WaiterReport, usage_of
+from paceline.store.records.events import AnyEvent
+from paceline.store.records.outcome import Outcome
 from paceline.system import processes
-from paceline.system.machine.gpus import WatchedGpus
 from paceline.system.processes import RUN_VARIABLE
+from paceline.system.text.safe_text import one_line
 
-REPORT_FILE = "waiter.json"
+PHASE = "command"  # in which it fails if it has started: Paceline sees no other from outside
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # also as a shell says it
+KILL = re.compile(r"\bkilled\b|SIGKILL|signal:? 9\b", re.IGNORECASE)  # what launchers say of their processes
 
 
-class CommandProcess:
-    """Use as a context: leaving it ends every process of the command, whatever happened."""
+class CommandProcesses(RunProcesses):
+    """Those below the waiter, which tells how the command ended."""
 
     def __init__(
-        self,
-        command: ExternalCommand,
-        folder: Path,
-        timeout_seconds: float,
-        *,
-        echo: bool,
-        gpus: Collection[int] = (),
+        self, command: ExternalCommand, folder: Path, timeout_seconds: float, *, echo: bool, gpus: Collection[int]
     ) -> None:
-        self._command, self._folder, self._timeout, self._echo = command, folder, timeout_seconds, echo
-        self._monitor = Monitor(folder, gpus)
-        self._times: dict[tuple[int, float], tuple[float, float]] = {}  # of every process that was ever seen
-        self._due = 0.0
-        self._echoed = 0
-        self.timed_out = False
-        self.seconds = 0.0  # as seen from here; the waiter knows them better
-        self.left_behind = 0
-        self.left: tuple[int, ...] = ()  # processes that could not be ended
+        self._report_file = folder / waiter.REPORT_FILE
+        arguments = (sys.executable, "-I", "-S", waiter.__file__, str(folder.absolute()), *command.arguments)
+        environment = {**os.environ, RUN_VARIABLE: folder.name}
+        start = LaunchCommand(arguments, environment, command.folder)
+        super().__init__([start], folder, timeout_seconds, gpus)
+        self._command, self._echo = command, echo
+        self._echoed = self._left_behind = 0
+        self._report: WaiterReport | None = None
 
-    @property
-    def cards(self) -> WatchedGpus:
-        """Those of the command, as they were sampled."""
-        return self._monitor.cards
+    def _start(self, command: LaunchCommand) -> subprocess.Popen[bytes]:
+        started = super()._start(command)
+        self._waiter = self._adopter = psutil.Process(started.pid)
+        return started
 
-    def __enter__(self) -> Self:
-        self._monitor.sample({})
-        self._log = (self._folder / LOG_FILE).open("ab")
-        self._started = time.monotonic()
-        self._waiter = subprocess.Popen(
-            [sys.executable, "-I", "-S", waiter.__file__, str(self._folder / REPORT_FILE), *self._command.arguments],
-            env={**os.environ, RUN_VARIABLE: self._folder.name},
-            cwd=self._command.folder,
-            stdin=subprocess.PIPE,  # closed by the kernel when this process ends
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for the orchestrator, which then ends the tree in order
-        )
-        self._tree = psutil.Process(self._waiter.pid)
-        return self
+    def _ending(self, codes: tuple[int | None, ...]) -> WorkerEnding | None:
+        """When the waiter has told; it stays until what the command left behind has been ended."""
+        if self._report_file.exists():
+            self._report = msgspec.json.decode(self._report_file.read_bytes(), type=WaiterReport)
+            return WorkerEnding("exited", "", (self._report.exit_code,))
+        ending = super()._ending(codes)
+        return ending and WorkerEnding(ending.reason, ending.detail, (None,))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.seconds = time.monotonic() - self._started
-        self.left = processes.end_all(self._folder.name, reap=self._reap, adopter=self._tree)
-        if not self.left:  # else it would be waited for in vain
-            self._waiter.wait()
-        if self._waiter.stdin:
-            self._waiter.stdin.close()
-        self._log.close()
-
-    def _reap(self) -> None:
-        self._waiter.poll()
-
-    def follow(self) -> WaiterReport | None:
-        """See it to its end; nothing is reported of a command that had to be ended."""
-        path = self._folder / REPORT_FILE
-        while not path.exists() and self._waiter.poll() is None:
-            if time.monotonic() - self._started > self._timeout:
-                self.timed_out = True
-                return None
-            self._look()
-            self._echo_on()
-            time.sleep(POLL_SECONDS)
-        self._monitor.sample({}, now=True)  # what the cores have done by now
-        self.left_behind = len(processes.left_behind(self._folder.name, self._tree))
-        self._echo_on()
-        return msgspec.json.decode(path.read_bytes(), type=WaiterReport) if path.exists() else None
-
-    def _look(self) -> None:
+    def _look(self) -> tuple[AnyEvent, ...]:
         self._monitor.sample({RANK: self._waiter.pid})
-        if time.monotonic() < self._due:
-            return
-        self._due = time.monotonic() + PERIOD_SECONDS
-        try:
-            below = self._tree.children(recursive=True)
-        except processes.GONE:
-            return
-        for process in below:
-            self._note_times(process)
+        self._echo_on()
+        return ()
 
-    def _note_times(self, process: psutil.Process) -> None:
-        try:
-            times = process.cpu_times()
-            self._times[process.pid, process.create_time()] = times.user, times.system
-        except processes.GONE:
-            return
-
-    def seen_times(self) -> tuple[float, float]:
-        """User and system seconds as they were sampled: of every process what it had used when it was last seen."""
-        return sum(user for user, _ in self._times.values()), sum(system for _, system in self._times.values())
+    def _last_look(self) -> tuple[AnyEvent, ...]:
+        self._monitor.sample({}, now=True)  # what the cores have done by now
+        self._left_behind = len(processes.left_behind(self._folder.name, self._waiter))
+        self._echo_on()
+        return ()
 
     def _echo_on(self) -> None:
         if not self._echo:
@@ -131,3 +80,59 @@ class CommandProcess:
                 sys.stderr.buffer.write(piece)
                 self._echoed += len(piece)
         sys.stderr.buffer.flush()
+
+    def _judged(self, seconds: float, *, memory_ran_out: bool) -> Outcome:
+        log = self._folder / LOG_FILE
+        return judge(self._command, self.ending, self._report, seconds, log, memory_ran_out=memory_ran_out)
+
+    def usage(self) -> CommandUsage | None:
+        """What it used, where that is known, and what its output says."""
+        if self._report is None or self._report.exit_code is None:
+            return None
+        seen = [times for process, times in self._monitor.seen.items() if process != self._waiter]
+        sums = sum(user for user, _ in seen), sum(system for _, system in seen)
+        found = read_log(self._folder / LOG_FILE, self._command.metrics)
+        return usage_of(self._report, sums, self._left_behind, found)
+
+
+def judge(
+    command: ExternalCommand,
+    ending: WorkerEnding,
+    report: WaiterReport | None,
+    seconds: float,
+    log: Path,
+    *,
+    memory_ran_out: bool,
+) -> Outcome:
+    """What the run came to: a command that ends with 0 is well. The waiter knows its seconds better."""
+    failure = _failure(command, ending, report, end_of_log(log), memory_ran_out)
+    phase, known = ("start", None) if report and report.error else (PHASE, report)
+    shown = failure and (failure[0], one_line(failure[1]))
+    return outcome_of(shown, phase, ending.codes, known.seconds if known else seconds, log)
+
+
+def _failure(
+    command: ExternalCommand, ending: WorkerEnding, report: WaiterReport | None, end: str, memory_ran_out: bool
+) -> Failure | None:
+    """None when all went well."""
+    if ending.reason == "timeout":
+        return "timeout", ending.detail
+    if report is None:
+        return "crash", "it was ended from outside, together with the process that waits for it"
+    if report.error:
+        reason = "command not found" if report.not_found else report.error
+        return "error", f"{command.arguments[0]}: {reason}"
+    if report.exit_code == 0:
+        return None
+    killed = report.exit_code in KILLED or KILL.search(end) is not None
+    if failure_messages.memory_ran_out(end) or (memory_ran_out and killed):
+        return "out of memory", _how_it_ended(report, end)
+    return "crash", _how_it_ended(report, end)
+
+
+def _how_it_ended(report: WaiterReport, end: str) -> str:
+    """The exit code or signal, and the last line that was printed, which often says why."""
+    code = report.exit_code or 0
+    how = f"killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+    lines = [line for line in end.splitlines() if line.strip()]
+    return f"{how}: {lines[-1]}" if lines else how

@@ -1,13 +1,15 @@
 """Waits for one command as its parent, so that the kernel tells what it and all below it have used.
 
-A program by itself, `python -I -S waiter.py REPORT COMMAND…`, and a small one: to the kernel, the most memory of a
-process includes that of the process from which it was started. Its standard input ends when Paceline does. After its
-report it stays, since what the command left behind is found below it, until Paceline has ended that and it.
+A program by itself, `python -I -S waiter.py FOLDER COMMAND…`, and a small one: to the kernel, the most memory of a
+process includes that of the process from which it was started. It can lock the lease in the run's folder when Paceline
+has ended. After its report it stays, since what the command left behind is found below it, until Paceline has ended
+that and it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -18,17 +20,18 @@ import time
 
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER: a process whose parent has died becomes a child of this one
 MARK = "PACELINE_RUN"
+REPORT_FILE, LEASE_FILE = "waiter.json", "lease"  # in the run's folder
 paceline_is_gone = threading.Event()
 RESTORED = [signal.SIGPIPE, signal.SIGXFSZ]  # Python ignores them, and the command would inherit that
 
 
-def main(report_path: str, command: list[str]) -> None:
-    threading.Thread(target=end_with_paceline, daemon=True).start()
+def main(folder: str, command: list[str]) -> None:
+    threading.Thread(target=end_with_paceline, args=(f"{folder}/{LEASE_FILE}",), daemon=True).start()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1, 0, 0, 0)
     report = wait_for(command)
     if not paceline_is_gone.is_set():
-        save(report, report_path)
+        save(report, f"{folder}/{REPORT_FILE}")
     threading.Event().wait()  # Paceline ends this process, or the other thread does, when the others have been ended
 
 
@@ -69,10 +72,10 @@ def reap_orphans() -> None:
         return
 
 
-def end_with_paceline() -> None:
-    """Kill the whole run when Paceline is gone, however it went: a closed pipe needs no polling."""
-    while os.read(0, 1):
-        pass
+def end_with_paceline(lease_path: str) -> None:
+    """Kill the whole run when Paceline is gone, however it went: waiting for a lock needs no polling."""
+    with open(lease_path, "rb") as lease:  # noqa: PTH123 - as above
+        fcntl.flock(lease, fcntl.LOCK_SH)
     paceline_is_gone.set()
     while sum(map(kill, others_of_the_run())):  # every one of them, where any() would stop at the first
         time.sleep(0.02)

@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 from paceline.catalog.frameworks import Contestant, find
 from paceline.environments import virtual_environments
 from paceline.environments.virtual_environments import Environment, Say
-from paceline.environments.worker_code import deploy
-from paceline.run.diagnosis import judge
-from paceline.run.launchers import commands, held_port
-from paceline.run.worker import LOG_FILE, Worker
+from paceline.run.launchers import launched
+from paceline.run.worker import Worker
 from paceline.store.records.outcome import Outcome, cause_of
-from paceline.system.machine import oom_kills
 from paceline_worker.protocol import JOB_FILE, Job, arrays_file
 
 Arrays = dict[str, NDArray[np.float64]]
@@ -46,7 +43,7 @@ def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = Non
     """Show the job's batches to the framework, in its own environment and processes."""
     framework = contestant.framework
     environment = virtual_environments.ensure(framework, say)
-    ranks, kills = framework.process_count(len(job.devices)), oom_kills.kills()
+    ranks = framework.process_count(len(job.devices))
     task_job = replace(job, framework=framework.name, mode=contestant.mode, task=task)
     with tempfile.TemporaryDirectory(prefix="paceline-probe-") as scratch:
         folder = Path(scratch)
@@ -54,14 +51,8 @@ def probe(contestant: Contestant, job: Job, say: Say, given: Arrays | None = Non
             task_job = replace(task_job, given=str(folder / "given.npz"))
             np.savez(task_job.given, **given)  # type: ignore[arg-type]  # NumPy names a flag there
         (folder / JOB_FILE).write_text(json.dumps(task_job.to_json()), encoding="utf-8")
-        with held_port() as port:
-            starts = commands(framework, task_job, environment.python, folder, deploy(framework.name), port)
-            with Worker(starts, folder, ranks, TIMEOUT_SECONDS) as worker:
-                for _ in worker.follow():
-                    pass
-        outcome = judge(
-            worker.files, worker.ending, 0.0, folder / LOG_FILE, memory_ran_out=oom_kills.killed_since(kills)
-        )
+        with launched(framework, task_job, environment.python, folder) as starts:
+            outcome = Worker(starts, folder, ranks, TIMEOUT_SECONDS).carry_out()
         files = [arrays_file(folder, rank) for rank in range(ranks)]
         arrays = joined([dict(np.load(path)) for path in files], job.shares) if outcome.status == "ok" else {}
     return Probe(environment, arrays, outcome)

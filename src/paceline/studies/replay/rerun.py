@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.console import Console
 
 from paceline.catalog import datasets
 from paceline.catalog.datasets.known import known
@@ -19,12 +18,9 @@ from paceline.catalog.frameworks import find
 from paceline.environments import virtual_environments
 from paceline.plan.cell import Cell
 from paceline.plan.devices import check_present
-from paceline.plan.planning import Plan, Run, make_job, reason_to_skip
-from paceline.plan.settings import Suite
+from paceline.plan.planning import Plan, Run, make_job, plan_anew, reason_to_skip
 from paceline.plan.shares import MEASURED
-from paceline.run.external import session as timing
-from paceline.run.progress import ProgressDisplay
-from paceline.run.session import RunTools, execute
+from paceline.run.plan_runner import measure
 from paceline.store.import_notes import came_from_elsewhere
 from paceline.store.index.rows import read_run
 from paceline.store.records.runs import OUTCOME_FILE, PLAN_FOLDER, UNREADABLE, RunRecord
@@ -33,10 +29,9 @@ from paceline.studies.replay.results import Replay, compare_runs
 from paceline.system.errors import UserError
 from paceline.system.files.regular_files import read_plain
 from paceline.system.format_versions import JOB, check_version
-from paceline.system.hashing import short_key, without_defaults
 from paceline.system.limits import check_flag
 from paceline.system.machine.hardware import Machine, this_machine
-from paceline.system.machine_lock import MachineLock, alone
+from paceline.system.machine_lock import alone
 from paceline.system.text.safe_text import printable
 from paceline_worker.protocol import JOB_FILE, Job
 
@@ -106,10 +101,7 @@ def replay(text: str, repeats: int, store: Store, *, trust: bool = False, wait: 
     with alone(wait=wait) as lock:
         plan_id = store.save_plan(plan, shlex.join(["paceline", "replay", record.id, "--repeats", str(repeats)]))
         lock.note_plan(store.folder, plan_id)
-        if record.cell.command:
-            _time(plan, store, machine, lock)
-        else:
-            _train_again(original, plan, store, machine, lock)
+        measure(plan, store, "none", lock, partial(_job, original))
     return compare_runs(store, _old_runs(store, record, repeats), _new_runs(store, plan))
 
 
@@ -169,18 +161,8 @@ def _plan(record: RunRecord, repeats: int, timeout: float, machine: Machine) -> 
     """The same repeat first, whose seed is the same, then others of the cell."""
     cell = msgspec.structs.replace(record.cell, cores=cores_here(record.cell, machine))
     numbers = [record.repeat, *(number for number in range(repeats) if number != record.repeat)][:repeats]
-    suite = Suite(
-        name=SUITE,
-        workload=(cell.workload,),
-        framework=(cell.framework,),
-        devices=(cell.devices,),
-        repeats=repeats,
-        timeout=timeout,
-    )
     # A key of its own, so that tables with the old run keep it and no later `run` takes this one for done.
-    name, moment = short_key(without_defaults(cell)), new_id()
-    runs = tuple(Run(cell, number, f"{name}-{moment}-{number}", timeout) for number in numbers)
-    return Plan(suite, (cell,), (), runs)
+    return plan_anew(SUITE, [cell], numbers, timeout, new_id())
 
 
 def cores_here(cell: Cell, machine: Machine) -> tuple[tuple[int, ...], ...]:
@@ -207,20 +189,10 @@ def timeout_of(store: Store, record: RunRecord) -> float:
     return usual
 
 
-def _time(plan: Plan, store: Store, machine: Machine, lock: MachineLock) -> None:
-    say = partial(Console(stderr=True).print, markup=False, highlight=False, soft_wrap=True)
-    timing.measure(plan, 0, timing.CommandTools(store, machine, say, echo=False, note_run=lock.note_run))
-
-
-def _train_again(original: RecordedRun, plan: Plan, store: Store, machine: Machine, lock: MachineLock) -> None:
-    with ProgressDisplay(Console(stderr=True), list(plan.runs), store.seconds_of) as progress:
-        tools = RunTools(store, machine, progress, lock.note_run)
-        for run in plan.runs:
-            execute(run, tools, _job(original, run))
-
-
-def _job(original: RecordedRun, run: Run) -> Job:
+def _job(original: RecordedRun, run: Run) -> Job | None:
     """As recorded, but for the seed of another repeat and the places of cores and images on this machine."""
+    if run.cell.command:
+        return None
     job = original.job
     return replace(
         job,

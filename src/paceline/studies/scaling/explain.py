@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as changed
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
-from rich.console import Console
 
 from paceline.plan.cell import Cell
 from paceline.plan.devices import cards_of
-from paceline.plan.planning import Plan, Run, reason_to_skip
+from paceline.plan.planning import Plan, Run, reason_to_skip, round_of
 from paceline.plan.requested_suites import plan_of
 from paceline.plan.run_keys import run_key
 from paceline.plan.settings import Suite
 from paceline.plan.shares import EQUAL, MEASURED, given_shares
 from paceline.run.older_keys import older_ablation_key, older_run_key, stored_key, with_older_results
 from paceline.run.plan_runner import measure
-from paceline.run.progress import ProgressDisplay
-from paceline.run.session import RunTools, measured_shares
+from paceline.run.session import measured_shares
 from paceline.store.records.outcome import Outcome, cause_of
 from paceline.store.store import Store
 from paceline.studies.scaling.ablations import Ablations, make_ablations
@@ -124,8 +122,7 @@ def _settled_shares(cell: Cell, plan: Plan, store: Store, lock: MachineLock) -> 
     plan = with_older_results(plan, store, "ok")
     pilots = tuple(run for run in plan.runs if run.cell != cell)
     measure(changed(plan, runs=pilots), store, "ok", lock)
-    tools = RunTools(store, this_machine(), ProgressDisplay(Console(stderr=True), [], store.seconds_of))
-    shares = measured_shares(next(run for run in plan.runs if run.cell == cell), tools)
+    shares = measured_shares(cell, store, this_machine())
     if isinstance(shares, Outcome):
         return shares
     return EQUAL if len(set(shares)) == 1 else ":".join(map(str, shares))
@@ -134,16 +131,9 @@ def _settled_shares(cell: Cell, plan: Plan, store: Store, lock: MachineLock) -> 
 def rounds_of(
     ablations: Ablations, rounds: int, suite: Suite, machine: Machine, known: Collection[str] = ()
 ) -> list[list[Run]]:
-    """Each ablation once a round, in an order of its own, so that noise hits all alike; `known` keys are stored."""
-    cells = ablations.cells()
-    orders = [
-        random.Random(f"{suite.seed}/{repeat}").sample(cells, len(cells))  # noqa: S311 - order, not secrets
-        for repeat in range(rounds)
-    ]
-    return [
-        [Run(cell, repeat, _key(ablations, cell, repeat, machine, known), suite.timeout) for cell in order]
-        for repeat, order in enumerate(orders)
-    ]
+    """Each ablation once a round; `known` keys are stored."""
+    cells, key = ablations.cells(), partial(_key, ablations, machine=machine, known=known)
+    return [round_of(cells, repeat, suite, key) for repeat in range(rounds)]
 
 
 def _key(ablations: Ablations, cell: Cell, repeat: int, machine: Machine, known: Collection[str]) -> str:

@@ -9,8 +9,7 @@ import pytest
 
 from paceline.plan.planning import Plan, Run, make_plan
 from paceline.plan.suite import make_suite
-from paceline.run.adaptive_rounds import further_rounds
-from paceline.run.plan_runner import pending
+from paceline.run.plan_runner import further_rounds, pending
 from paceline.store.store import Store
 from paceline.system.machine.hardware import this_machine
 from tests.factories.runs import CELL, record, save_plan, save_run, trained
