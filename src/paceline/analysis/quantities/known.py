@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint
 
-from paceline.analysis.quantities.chance_accuracy import guessing
 from paceline.analysis.quantities.definition import (
     ESTIMATE,
     LESS,
@@ -24,11 +23,9 @@ from paceline.analysis.quantities.definition import (
     OF_RUNS,
     Quantity,
 )
+from paceline.analysis.quantities.doubts import guesses, taken_not_needed
 from paceline.analysis.statistics.yardsticks import DIFFERENCE
 from paceline.catalog import plugins
-from paceline.plan.cell import Cell
-from paceline.store.resources import preallocated
-from paceline.store.run_results import RunResult
 from paceline.system.errors import unknown
 
 OF_COMMANDS = "trainings: only `paceline time` measures it"
@@ -52,25 +49,6 @@ def unless_half_never_did(values: Sequence[float], runs: int) -> float | None:
     reached = [*values, *[math.inf] * (runs - len(values))]
     middle = statistics.median(reached) if reached else math.inf
     return middle if math.isfinite(middle) else None
-
-
-def guesses(cell: Cell, runs: Sequence[RunResult]) -> str:
-    return guessing(cell.workload, TEST_ACCURACY.values(runs))
-
-
-def taken_not_needed(cell: Cell, runs: Sequence[RunResult]) -> str:
-    """Memory that a framework took of a GPU beforehand says nothing about what it needs."""
-    return "memory was preallocated, which tells what was taken, not what is needed" if any_preallocated(runs) else ""
-
-
-def any_preallocated(runs: Sequence[RunResult]) -> bool:
-    """Whether a GPU of any run was taken before it was needed."""
-    names = ("memory_bytes", "started_bytes", "allocator_bytes")
-    return any(
-        preallocated(peak, started, own)
-        for memory, starts, allocators in ([run.of_each(name) for name in names] for run in runs)
-        for peak, started, own in zip(memory, starts, allocators or [None] * len(memory), strict=False)
-    )
 
 
 SPEED = Quantity(

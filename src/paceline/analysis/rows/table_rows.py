@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from paceline.analysis.quantities.chance_accuracy import above_chance, chance, check_target
-from paceline.analysis.quantities.known import MEMORY, SECONDS_TO_TARGET, SPEED, TEST_ACCURACY, any_preallocated
+from paceline.analysis.quantities.doubts import any_preallocated
+from paceline.analysis.quantities.known import MEMORY, SECONDS_TO_TARGET, SPEED, TEST_ACCURACY
 from paceline.analysis.rows import resource_rows
 from paceline.analysis.rows.command_rows import CommandRow, command_row
 from paceline.analysis.rows.measured import measured
