@@ -37,6 +37,15 @@ BADGES = {
     )
 }
 
+STATES = {  # of plans and runs under way, which only a server sees
+    badge.word: badge
+    for badge in (
+        Badge("running", "▶", "it is being measured now"),
+        Badge("interrupted", "‖", "whoever measured it is gone; the same command goes on"),
+        Badge("complete", "✓", "all its runs are done"),
+    )
+}
+
 
 def badges_of(row: Row) -> tuple[Badge, ...]:
     """Its status first."""

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from paceline.report.charts.drawing import stop_drawing
-from paceline.report.page.templating import environment
+from paceline.report.page.templating import filled
 from paceline.report.server.event_streams import Streams
 from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.http.security import TOKEN_PARAMETER, TOKEN_VARIABLE, Access, Guard, access_to, is_loopback
@@ -40,10 +40,8 @@ WORDS = {404: "There is no such page, plan or run here.", 500: "Something went w
 
 def application(site: ServedSite) -> Starlette:
     """The pages of a store, without a guard."""
-    answered = {**site.routes(), "/favicon.ico": _no_icon}
-    routes = [Route(path, handler, methods=["GET"]) for path, handler in answered.items()]
     handlers = {UserError: _user_error, HTTPException: _http_error, Exception: _bug}
-    return Starlette(routes=routes, exception_handlers=handlers)
+    return Starlette(routes=[*site.routes(), Route("/favicon.ico", _no_icon)], exception_handlers=handlers)
 
 
 def _no_icon(request: Request) -> Response:
@@ -68,7 +66,7 @@ def _bug(request: Request, error: Exception) -> Response:
 
 def _error_page(line: str, status: int) -> Response:
     heading = HEADINGS.get(status, "Something went wrong")
-    return HTMLResponse(environment().get_template("served_error.html.j2").render(heading=heading, line=line), status)
+    return HTMLResponse(filled("served_error.html.j2", heading=heading, line=line), status)
 
 
 class _Server(uvicorn.Server):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import sqlite3
 import statistics
 import threading
@@ -14,7 +13,7 @@ import msgspec
 
 from paceline.plan.cell import Cell
 from paceline.plan.shares import MEASURED
-from paceline.report.server.stored_cell_names import names_in
+from paceline.report.server.lists import names_in
 from paceline.report.server.unfinished_runs import SILENCE_SECONDS, OpenRun, OpenRuns
 from paceline.store.import_notes import imported_runs
 from paceline.store.index.file import INDEX_FILE
@@ -282,11 +281,3 @@ def index_stamp(store: Store) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return status.st_mtime_ns, status.st_size
-
-
-def moment_of(plan_id: str) -> float:
-    """When it was made; 0 for an id that is not ours."""
-    try:
-        return float(calendar.timegm(time.strptime(plan_id[:15], "%Y%m%d-%H%M%S")))
-    except ValueError:
-        return 0.0

@@ -11,7 +11,7 @@ import msgspec
 
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import CommandCode
-from paceline.report.server.lists import moment
+from paceline.report.page.templating import moment
 from paceline.report.server.unfinished_runs import OpenRun, read_record
 from paceline.run import internal_errors
 from paceline.run.worker import LOG_FILE

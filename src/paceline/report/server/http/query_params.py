@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from starlette.requests import Request
 
-from paceline.report.server import comparison, lists
-from paceline.report.tables.layouts import LAYOUTS
-from paceline.system.errors import UserError, unknown
+from paceline.system.errors import UserError
 from paceline.system.text.safe_text import quoted
 
 
-def filters(request: Request) -> dict[str, str | None]:
-    return {name: request.query_params.get(name) or None for name in lists.FILTERS}
-
-
-def of_runs(request: Request) -> dict[str, str | None]:
-    """What the form above the list of runs sends."""
-    return {**filters(request), "status": request.query_params.get("status") or None}
-
-
-def layout(request: Request, own: str) -> str:
-    """The shape of a table: its own, unless another is asked for."""
-    known = ("rows", *LAYOUTS)
-    given = request.query_params.get("layout")
-    if given and given not in known:
-        raise unknown("layout", given, known)
-    return given or own
-
-
-def of_comparison(request: Request) -> dict[str, str]:
-    """What the form of a comparison sends."""
-    return {name: request.query_params.get(name, "") for name in comparison.FIELDS}
+def named(request: Request, names: Iterable[str]) -> dict[str, str]:
+    """What the fields of a form send; empty where nothing is said."""
+    return {name: request.query_params.get(name, "") for name in names}
 
 
 def target(request: Request) -> float | None:
@@ -46,7 +28,7 @@ def target(request: Request) -> float | None:
     return value
 
 
-def number(request: Request, name: str, otherwise: int) -> int:
+def number(request: Request, name: str) -> int | None:
     """A whole number from 0 up; anything else is as if it had not been said."""
     text = request.query_params.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else otherwise
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
