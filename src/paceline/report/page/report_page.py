@@ -21,7 +21,7 @@ from paceline.report.page.answers import Answer, answers, silence
 from paceline.report.page.badges import BADGES, Badge
 from paceline.report.page.cell_data import PageData, page_data
 from paceline.report.page.tables import ArrangedTable, NumberOfCell, PageTable, arranged, further_tables, speed_table
-from paceline.report.page.templating import environment, inline_json
+from paceline.report.page.templating import filled, inline_json
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import tables
 from paceline.report.tables.command_tables import command_remarks
@@ -61,14 +61,6 @@ class RowGroup:
     remarks: list[str]
     drawing: Future[list[Figure]] | None  # None where charts are left out
 
-    @property
-    def charted(self) -> bool:
-        return self.drawing is not None
-
-    @property
-    def figures(self) -> list[Figure]:
-        return self.drawing.result() if self.drawing else []
-
 
 @dataclass(frozen=True)
 class Section:
@@ -82,10 +74,6 @@ class Section:
     groups: list[RowGroup]
     published: ArrangedTable | None  # figures of the texts that these rows continue
     drawing: Future[list[Figure]]  # of all tables together
-
-    @property
-    def figures(self) -> list[Figure]:
-        return self.drawing.result()
 
 
 @dataclass(frozen=True)
@@ -142,10 +130,9 @@ def report_context(
     )
 
 
-def render_report(report: Report, *, made_by: str = "paceline report", template: str = "report.html.j2") -> str:
+def render_report(report: Report, *, made_by: str = "paceline report") -> str:
     made = f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, Paceline {version('paceline')}"
-    page = environment().get_template(template)
-    return page.render(report=report, details=inline_json(report.details), made=made, made_by=page_text(made_by))
+    return filled("report.html.j2", report=report, details=inline_json(report.details), made=made, made_by=made_by)
 
 
 def layouts_of(store: Store, suite: str | None = None) -> dict[str, str]:

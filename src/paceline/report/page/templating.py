@@ -71,11 +71,10 @@ def asset(name: str) -> Markup:
     return Markup((files("paceline.report.page") / "static" / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
-def policy(*scripts: str, connect: str = "'none'") -> str:
-    """A content-security policy: nothing from anywhere but our style and scripts, known by their hashes."""
-    allowed = " ".join(source_hash(name) for name in scripts or (SCRIPT,))
+def policy() -> str:
+    """A content-security policy: nothing from anywhere but our style and script, known by their hashes."""
     return (
-        f"default-src 'none'; script-src {allowed}; style-src {source_hash(STYLE)}; connect-src {connect}; "
+        f"default-src 'none'; script-src {source_hash(SCRIPT)}; style-src {source_hash(STYLE)}; connect-src 'none'; "
         "base-uri 'none'; form-action 'self'"
     )
 

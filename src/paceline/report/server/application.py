@@ -40,7 +40,7 @@ WORDS = {404: "There is no such page, plan or run here.", 500: "Something went w
 
 def application(site: ServedSite) -> Starlette:
     """The pages of a store, without a guard."""
-    handlers = {UserError: _user_error, HTTPException: _http_error, Exception: _bug}
+    handlers = dict.fromkeys((UserError, HTTPException, Exception), _error_page)
     return Starlette(routes=[*site.routes(), Route("/favicon.ico", _no_icon)], exception_handlers=handlers)
 
 
@@ -49,24 +49,15 @@ def _no_icon(request: Request) -> Response:
     return Response(status_code=204)
 
 
-def _user_error(request: Request, error: Exception) -> Response:
-    return _error_page(str(error), 400)
-
-
-def _http_error(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    detail = error.detail if isinstance(error, HTTPException) else ""
-    return _error_page(WORDS.get(status, detail), status)
-
-
-def _bug(request: Request, error: Exception) -> Response:
-    """The traceback is for the terminal, not for the page."""
-    return _error_page(WORDS[500], 500)
-
-
-def _error_page(line: str, status: int) -> Response:
+def _error_page(request: Request, error: Exception) -> Response:
+    """The traceback of a mistake of ours is for the terminal, not for the page."""
+    status, line = 500, ""
+    if isinstance(error, UserError):
+        status, line = 400, str(error)
+    if isinstance(error, HTTPException):
+        status, line = error.status_code, error.detail
     heading = HEADINGS.get(status, "Something went wrong")
-    return HTMLResponse(filled("served_error.html.j2", heading=heading, line=line), status)
+    return HTMLResponse(filled("served_error.html.j2", heading=heading, line=WORDS.get(status, line)), status)
 
 
 class _Server(uvicorn.Server):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -53,7 +54,8 @@ class Streams:
                 yield None if quiet else progress
             if progress and progress.final:
                 return
-            await self._pause()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), PERIOD_SECONDS)
 
     def _look(self, plan_id: str) -> PlanProgress | None:
         """None while the index is being rebuilt."""
@@ -61,12 +63,6 @@ class Streams:
             return self.progress(plan_id)
         except UserError:
             return None
-
-    async def _pause(self) -> None:
-        try:
-            await asyncio.wait_for(self._closing.wait(), PERIOD_SECONDS)
-        except TimeoutError:
-            return
 
 
 def _event(progress: PlanProgress) -> bytes:

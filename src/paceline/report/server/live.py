@@ -216,12 +216,8 @@ class Observer:
         if counts is None or counts.is_complete:
             return False
         just_now = not own and time.time() - self._stamp[0] / 1e9 < SILENCE_SECONDS
-        return self._is_held(plan_id) or (plan_id == self._newest and just_now)
-
-    def _is_held(self, plan_id: str) -> bool:
-        """Whether the process that measures on this machine says that it measures this plan."""
         now = self._holder()
-        return now is not None and now.plan == plan_id
+        return (now is not None and now.plan == plan_id) or (plan_id == self._newest and just_now)
 
     def _holder(self) -> LockHolder | None:
         """Who measures into this store."""
@@ -234,6 +230,7 @@ class Observer:
         state = "running" if running else "complete" if counts.is_complete else "interrupted"
         run = own[-1] if own and state != "complete" else None
         left = counts.seconds_left() if running else None
+        age = max(0.0, time.time() - run.record.started) if run else 0.0
         return PlanProgress(
             plan=plan_id,
             state=state,
@@ -241,7 +238,7 @@ class Observer:
             wanted=len(counts.wanted),
             failed=counts.failed,
             summary=_summary(state, counts),
-            left=duration(max(0.0, left - (_age(run) if run else 0.0))) if left else "",
+            left=duration(max(0.0, left - age)) if left else "",
             run=_run_now(run, counts.name_of(run)) if run else None,
             ended=counts.last_ended(),
             final=not running and (counts.is_complete or plan_id != self._newest),
@@ -251,10 +248,8 @@ class Observer:
 def _summary(state: str, counts: PlanCounts) -> str:
     done = f"{len(counts.done)} of {len(counts.wanted)} runs are done"
     failed = f", {counts.failed} of them failed" if counts.failed else ""
-    more = {"interrupted": "; nobody measures now: the same command goes on, with --again from the start"}.get(
-        state, ""
-    )
-    return f"{done}{failed}{more}"
+    more = "; nobody measures now: the same command goes on, with --again from the start"
+    return f"{done}{failed}{more if state == 'interrupted' else ''}"
 
 
 def _run_now(run: OpenRun, name: str) -> CurrentRun:
@@ -268,10 +263,6 @@ def _run_now(run: OpenRun, name: str) -> CurrentRun:
         of_steps=0 if run.cell.command else run.cell.steps,
         images_per_second="" if trained.images_per_second is None else number(trained.images_per_second),
     )
-
-
-def _age(run: OpenRun) -> float:
-    return max(0.0, time.time() - run.record.started)
 
 
 def index_stamp(store: Store) -> tuple[int, int]:

@@ -180,7 +180,7 @@ class ServedSite:
         if found is None:
             raise HTTPException(404)
         shown = logs.window(found.log, number(request, "at"))
-        return _page("served_run.html.j2", run=found, log=shown, headings=run_page.EVENT_HEADINGS)
+        return _page("served_run.html.j2", run=found, log=shown)
 
     def log(self, request: Request) -> Response:
         folder = run_page.folder_of(self.store, request.path_params["run"])
