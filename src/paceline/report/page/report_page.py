@@ -61,6 +61,14 @@ class RowGroup:
     remarks: list[str]
     drawing: Future[list[Figure]] | None  # None where charts are left out
 
+    @property
+    def charted(self) -> bool:
+        return self.drawing is not None
+
+    @property
+    def figures(self) -> list[Figure]:
+        return self.drawing.result() if self.drawing else []
+
 
 @dataclass(frozen=True)
 class Section:
@@ -74,6 +82,10 @@ class Section:
     groups: list[RowGroup]
     published: ArrangedTable | None  # figures of the texts that these rows continue
     drawing: Future[list[Figure]]  # of all tables together
+
+    @property
+    def figures(self) -> list[Figure]:
+        return self.drawing.result()
 
 
 @dataclass(frozen=True)
