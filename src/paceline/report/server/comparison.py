@@ -6,19 +6,20 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
 
-from paceline.analysis.comparison.compare import MORE_IS_BETTER, Comparison, compare
+from paceline.analysis.comparison.compare import Comparison, compare
 from paceline.analysis.comparison.selections import FILTERS as KINDS
 from paceline.analysis.comparison.selections import FORMS, Side, choose
+from paceline.analysis.quantities.definition import Quantity
+from paceline.analysis.quantities.known import SPEED, comparable, metrics
 from paceline.plan.cell import Cell
 from paceline.report.escaping import csv_lines
 from paceline.report.page.templating import filled, moment_of
 from paceline.report.server.lists import FILTERS, choices
-from paceline.report.studies.comparison import HEADINGS, as_json, lines, markdown, notes, summary, title
+from paceline.report.studies.comparison import as_json, headings, lines, markdown, notes, summary, title
 from paceline.store.store import Store
-from paceline.system.errors import UserError, unknown
+from paceline.system.errors import UserError
 from paceline.system.text.safe_text import plainly, quoted
 
-METRICS = tuple(MORE_IS_BETTER)
 THRESHOLD = 0.05
 FIELDS = ("old", "new", "metric", "threshold", "by_name", *FILTERS)  # of the form
 MOST_PLANS = 100  # that a form offers; any other can be typed
@@ -26,9 +27,7 @@ MOST_PLANS = 100  # that a form offers; any other can be typed
 
 def compared(store: Store, asked: Mapping[str, str]) -> Comparison:
     """By what a form sends; every mistake in it is the reader's, and is shown."""
-    metric = asked["metric"] or METRICS[0]
-    if metric not in METRICS:
-        raise unknown("metric", metric, METRICS)
+    metric = comparable(asked["metric"] or SPEED.label)
     threshold = _threshold(asked["threshold"] or str(100 * THRESHOLD))
     store.query("SELECT 1 FROM plan LIMIT 1")  # a reader never rebuilds the index
     old, new = (_side(store, asked[name], metric, asked) for name in ("old", "new"))
@@ -45,7 +44,7 @@ def _threshold(text: str) -> float:
     return value
 
 
-def _side(store: Store, text: str, metric: str, asked: Mapping[str, str]) -> Side:
+def _side(store: Store, text: str, metric: Quantity, asked: Mapping[str, str]) -> Side:
     """A part of this store; folders, which the command line takes as well, are nothing that a page may ask for."""
     kind, colon, _ = text.partition(":")
     if not colon or kind not in KINDS:
@@ -87,7 +86,16 @@ def compared_page(store: Store, asked: Mapping[str, str], so_far: Mapping[str, s
     found = compared(store, asked)
     plans = [{"old": cell.old_plan, "new": cell.new_plan} for cell in found.cells if cell.measured_in_both]
     named = list(zip(lines(found), plans, strict=True))
-    return form(store, asked, so_far, summary=summary(found), title=title(found), lines=named, notes=notes(found))
+    return form(
+        store,
+        asked,
+        so_far,
+        headings=headings(found),
+        summary=summary(found),
+        title=title(found),
+        lines=named,
+        notes=notes(found),
+    )
 
 
 def form(store: Store, asked: Mapping[str, str], so_far: Mapping[str, str], **found: object) -> str:
@@ -96,10 +104,9 @@ def form(store: Store, asked: Mapping[str, str], so_far: Mapping[str, str], **fo
         "served_compare.html.j2",
         asked=asked,
         so_far=so_far,
-        headings=HEADINGS,
         selections=selections(store),
         choices=choices(store),
-        metrics=METRICS,
+        metrics=metrics(),
         query=urlencode({**asked, **so_far}),
         **found,
     )
@@ -107,7 +114,7 @@ def form(store: Store, asked: Mapping[str, str], so_far: Mapping[str, str], **fo
 
 @plainly
 def as_csv(compared: Comparison) -> str:
-    return csv_lines([HEADINGS, *lines(compared)])
+    return csv_lines([headings(compared), *lines(compared)])
 
 
 FORMATS: dict[str, Callable[[Comparison], str]] = {"csv": as_csv, "json": as_json, "markdown": markdown}

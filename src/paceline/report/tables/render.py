@@ -12,6 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from paceline.analysis.rows.flat import estimates as estimated
 from paceline.analysis.rows.flat import flat
 from paceline.analysis.rows.row import Row
 from paceline.report.escaping import markdown_cell, spreadsheet_cell
@@ -19,11 +20,11 @@ from paceline.report.tables import columns, sentences
 from paceline.report.tables.columns import (
     FOOTNOTE,
     NEVER_FOOTNOTE,
-    RESOURCE_COLUMNS,
     Column,
     accuracy_columns,
     machines,
     never_there,
+    resource_columns,
     speed_columns,
     tables,
 )
@@ -55,7 +56,7 @@ def text(rows: list[Row], width: int | None = None) -> str:
         console.print(fitting_grid(group, columns.with_places(speed_columns(group), group), console))
         if ran := [row for row in group if row.repeats]:
             console.print()
-            console.print(fitting_grid(ran, columns.with_places(RESOURCE_COLUMNS, group), console))
+            console.print(fitting_grid(ran, columns.with_places(resource_columns(ran), group), console))
         if accuracies := accuracy_columns(group):
             console.print()
             console.print(fitting_grid(group, columns.with_places(accuracies, group), console))
@@ -125,7 +126,7 @@ def markdown(rows: list[Row]) -> str:
             continue
         lines += [*markdown_grid(group, columns.with_places(speed_columns(group), group)), ""]
         if ran := [row for row in group if row.repeats]:
-            lines += [*markdown_grid(ran, columns.with_places(RESOURCE_COLUMNS, group)), ""]
+            lines += [*markdown_grid(ran, columns.with_places(resource_columns(ran), group)), ""]
         if accuracies := accuracy_columns(group):
             lines += [*markdown_grid(group, columns.with_places(accuracies, group)), ""]
         lines += [*(f"* {markdown_cell(remark)}" for remark in remarks(group)), ""]
@@ -158,7 +159,7 @@ def as_csv(rows: list[Row]) -> str:
 
 def _flat(row: Row) -> dict[str, object]:
     values = msgspec.to_builtins(flat(row))
-    estimates = {name: values.pop(name) or {} for name in ("images_per_second", "train_accuracy", "test_accuracy")}
+    estimates = {name: values.pop(name) or {} for name in estimated()}
     values["utilisation"] = ["/".join(map(str, device)) for device in values["utilisation"]]
     values["scaling_against"] = [f"{one.devices}={one.scaling.median}" for one in row.scaling_against]
     noise = {f"noise_{name}": value for name, value in values.pop("noise").items()}
