@@ -23,8 +23,8 @@ from paceline.plan.planning import Plan, Run
 from paceline.plan.suite import Suite
 from paceline.report.server import logs
 from paceline.report.server.application import serve
+from paceline.report.server.lists import FORMATS as RUN_FORMATS
 from paceline.report.server.lists import PAGE, ListedRun, listed_runs
-from paceline.report.server.run_download import FORMATS as RUN_FORMATS
 from paceline.report.server.views import RUN_FILTERS
 from paceline.report.tables.render import FORMATS
 from paceline.store.index.file import INDEX_FILE

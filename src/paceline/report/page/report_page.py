@@ -16,6 +16,7 @@ from paceline.analysis.quantities.known import TEST_ACCURACY
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.statuses import counted
 from paceline.analysis.rows.table_rows import chosen_rows
+from paceline.plan.cell_names import grouped
 from paceline.report.charts import KINDS, PENCIL, Figure, figures, load_series, start_drawing
 from paceline.report.escaping import page_text
 from paceline.report.page.answers import Answer, answers, silence
@@ -209,10 +210,7 @@ class _PageMaker:
 
 def _by_workload(rows: Sequence[Row]) -> dict[str, list[tuple[str, list[Row]]]]:
     """The tables of each workload, in the order in which they first come."""
-    found: dict[str, list[tuple[str, list[Row]]]] = {}
-    for title, group in tables(rows):
-        found.setdefault(COMMANDS if group[0].command else group[0].cell.workload, []).append((title, group))
-    return found
+    return grouped(tables(rows), lambda table: COMMANDS if table[1][0].command else table[1][0].cell.workload)
 
 
 def _heading(workloads: Sequence[str]) -> str:

@@ -17,14 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
-from paceline.report.charts.drawing import stop_drawing
 from paceline.report.page.templating import filled
-from paceline.report.server.event_streams import Streams
-from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.http.security import TOKEN_PARAMETER, TOKEN_VARIABLE, Access, Guard, access_to, is_loopback
-from paceline.report.server.live import Observer
 from paceline.report.server.views import ServedSite
 from paceline.store.newer_records import warn_of_left_out
 from paceline.store.store import Store
@@ -63,10 +58,10 @@ def _error_page(request: Request, error: Exception) -> Response:
 class _Server(uvicorn.Server):
     """Ends all that would keep it from ending at the first signal, and itself at the second."""
 
-    def __init__(self, app: ASGIApp, streams: Streams, rendered: PageCache) -> None:
+    def __init__(self, site: ServedSite, access: Access) -> None:
         super().__init__(
             uvicorn.Config(
-                app,
+                Guard(application(site), access),
                 http="h11",
                 ws="none",
                 lifespan="off",
@@ -77,7 +72,7 @@ class _Server(uvicorn.Server):
                 timeout_graceful_shutdown=PATIENCE_SECONDS,
             )
         )
-        self._streams, self._rendered = streams, rendered
+        self._site = site
 
     def heed_signals(self) -> None:
         """From before anybody knows the address, and for good: a page that is being made outlives the server."""
@@ -92,23 +87,18 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:
             os._exit(INTERRUPTED)  # nothing is written here that could be lost
-        self._rendered.closing = True
-        self._streams.close()
-        stop_drawing()  # charts that are not begun
+        self._site.close()
         self.should_exit = True
 
 
 def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serve until it is ended; print the address once it is open."""
     warn_of_left_out(Store(folder).query)  # and an index that is missing or old is rebuilt now, not later
-    store = Store(folder, read_only=True)
-    observer = Observer(store)
-    streams, rendered = Streams(observer.progress), PageCache()
-    site = ServedSite(store, observer, streams, rendered)
+    site = ServedSite(Store(folder, read_only=True))
     with _listening(host, port) as listener:
         own_port = int(listener.getsockname()[1])
         access = access_to(host, own_port, os.environ.get(TOKEN_VARIABLE) or None)
-        server = _Server(Guard(application(site), access), streams, rendered)
+        server = _Server(site, access)
         server.heed_signals()
         say(f"{folder} is served at {_address(host, own_port, access)} until Ctrl-C")
         os.nice(NICENESS)

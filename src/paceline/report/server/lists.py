@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,10 +14,13 @@ from paceline.analysis.rows.statuses import IntervalTarget, RunCounts, counted, 
 from paceline.analysis.statistics.intervals import estimate
 from paceline.plan.cell import Cell
 from paceline.plan.cell_names import cell_names
+from paceline.report.escaping import csv_lines
 from paceline.report.page.templating import moment
+from paceline.report.tables.layouts import Grid
+from paceline.report.tables.render_layouts import markdown
 from paceline.store.records.outcome import cause_of
 from paceline.store.store import Store
-from paceline.system.text.safe_text import printable, shortened
+from paceline.system.text.safe_text import as_json, plainly, printable, shortened
 
 PAGE = 50  # lines
 CAUSE_LETTERS = 120  # in a list of cells; the page of a run has all of it
@@ -201,6 +204,24 @@ def _listed(row: sqlite3.Row, name: str) -> ListedRun:
         framework_version=row["framework_version"],
         machine=row["machine"] or "",
     )
+
+
+def _columns(runs: Sequence[ListedRun]) -> list[tuple[object, ...]]:
+    """The headings first; what is not known is left empty."""
+    values = [tuple("" if value is None else value for value in msgspec.structs.astuple(run)) for run in runs]
+    return [ListedRun.__struct_fields__, *values]
+
+
+@plainly
+def _as_csv(runs: Sequence[ListedRun]) -> str:
+    return csv_lines(_columns(runs))
+
+
+def _markdown(runs: Sequence[ListedRun]) -> str:
+    return markdown([Grid("runs", tuple(tuple(map(str, line)) for line in _columns(runs)), ())])
+
+
+FORMATS: dict[str, Callable[[Sequence[ListedRun]], str]] = {"csv": _as_csv, "json": as_json, "markdown": _markdown}
 
 
 def choices(store: Store, plan_id: str | None = None) -> dict[str, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlencode
@@ -16,11 +16,11 @@ from starlette.staticfiles import StaticFiles
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
+from paceline.report.charts.drawing import stop_drawing
 from paceline.report.page.templating import filled, inline_json
-from paceline.report.server import comparison, lists, logs, run_download, run_page
+from paceline.report.server import comparison, lists, logs, run_page
 from paceline.report.server.event_streams import Streams
 from paceline.report.server.http.page_cache import PageCache
-from paceline.report.server.http.query_params import named, number, target
 from paceline.report.server.live import Observer, PlanProgress, index_stamp
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render_layouts import in_layout
@@ -39,9 +39,17 @@ RUN_FILTERS = (*lists.FILTERS, "status")
 @dataclass
 class ServedSite:
     store: Store
-    observer: Observer
-    streams: Streams
-    _rendered: PageCache = field(default_factory=PageCache)
+    rendered: PageCache = field(default_factory=PageCache)
+
+    def __post_init__(self) -> None:
+        self.observer = Observer(self.store)
+        self.streams = Streams(self.observer.progress)
+
+    def close(self) -> None:
+        """End what would keep the server from ending."""
+        self.rendered.closing = True
+        self.streams.close()
+        stop_drawing()  # charts that are not begun
 
     def routes(self) -> list[BaseRoute]:
         """What there is; every name in an address is looked up and never made part of a path."""
@@ -64,7 +72,7 @@ class ServedSite:
         return [*routes, Mount("/static", StaticFiles(packages=[("paceline.report.page", "static")]))]
 
     def home(self, request: Request) -> Response:
-        page, plans = lists.plans(self.store, number(request, "page") or 1)
+        page, plans = lists.plans(self.store, _number(request, "page") or 1)
         running = self.observer.running()
         return _page(
             "served_home.html.j2",
@@ -98,10 +106,10 @@ class ServedSite:
     ) -> Response:
         """What takes long: kept from before, or made now unless that would take a core from a measurement."""
         key = request.url.path, str(asked), str(_so_far(request)), self._stamp()
-        if not _so_far(request) and not self._rendered.has(key) and self.observer.is_busy():
+        if not _so_far(request) and not self.rendered.has(key) and self.observer.is_busy():
             address, running = request.url.include_query_params(**{SO_FAR: 1}), self.observer.running()
             return _page("served_busy.html.j2", 503, running=running, address=f"{address.path}?{address.query}")
-        return answer(self._rendered.page(key, make))
+        return answer(self.rendered.page(key, make))
 
     def _report(self, request: Request, plan: sqlite3.Row | None, progress: PlanProgress | None) -> str:
         from paceline.report.page.report_page import layouts_of, report_context
@@ -109,7 +117,7 @@ class ServedSite:
         rows, chosen = self._rows(request, plan), _chosen(request)
         choices = lists.choices(self.store, plan["id"] if plan else None)
         layouts = dict.fromkeys(choices["workload"], plan["layout"]) if plan else layouts_of(self.store)
-        report = report_context(rows, self.store, layouts=layouts, target=target(request), run_page="/runs/")
+        report = report_context(rows, self.store, layouts=layouts, target=_target(request), run_page="/runs/")
         return filled(
             "served_report.html.j2",
             report=report,
@@ -125,9 +133,9 @@ class ServedSite:
         )
 
     def _rows(self, request: Request, plan: sqlite3.Row | None) -> list[Row]:
-        filters = {name: value for name, value in named(request, lists.FILTERS).items() if value}
+        filters = {name: value for name, value in _named(request, lists.FILTERS).items() if value}
         of_plan = {"plan": plan["id"]} if plan else {}
-        rows = table_rows(self.store, {**of_plan, **filters}, target(request), everything=plan is None)
+        rows = table_rows(self.store, {**of_plan, **filters}, _target(request), everything=plan is None)
         if not rows:
             asked = ", ".join(f"{name} {quoted(value)}" for name, value in filters.items())
             raise UserError(f"No results match {asked}." if asked else "There are no results yet.")
@@ -156,8 +164,8 @@ class ServedSite:
         return StreamingResponse(self.streams.of_plan(plan_id), media_type="text/event-stream")
 
     def runs(self, request: Request) -> Response:
-        chosen = named(request, RUN_FILTERS)
-        page, found = lists.runs(self.store, chosen, number(request, "page") or 1)
+        chosen = _named(request, RUN_FILTERS)
+        page, found = lists.runs(self.store, chosen, _number(request, "page") or 1)
         first = page.number == 1 and not chosen["status"]  # none of those that are open is ok or failed yet
         open_runs = self.observer.open_runs() if first else []
         return _page(
@@ -173,23 +181,23 @@ class ServedSite:
     def runs_table(self, request: Request) -> Response:
         """At once, whatever is measured: it is one plain query, as the list itself."""
         form, answer = _attached(request)
-        return answer(run_download.FORMATS[form](lists.listed_runs(self.store, named(request, RUN_FILTERS))))
+        return answer(lists.FORMATS[form](lists.listed_runs(self.store, _named(request, RUN_FILTERS))))
 
     def run(self, request: Request) -> Response:
         found = run_page.one_run(self.store, request.path_params["run"])
         if found is None:
             raise HTTPException(404)
-        shown = logs.window(found.log, number(request, "at"))
+        shown = logs.window(found.log, _number(request, "at"))
         return _page("served_run.html.j2", run=found, log=shown)
 
     def log(self, request: Request) -> Response:
         folder = run_page.folder_of(self.store, request.path_params["run"])
         if folder is None:
             raise HTTPException(404)
-        return logs.raw(folder / LOG_FILE, request.headers.get("range"), number(request, "tail"))
+        return logs.raw(folder / LOG_FILE, request.headers.get("range"), _number(request, "tail"))
 
     def compare(self, request: Request) -> Response:
-        asked, so_far = named(request, comparison.FIELDS), _so_far(request)
+        asked, so_far = _named(request, comparison.FIELDS), _so_far(request)
         if not asked["old"] and not asked["new"]:
             return HTMLResponse(comparison.form(self.store, asked, so_far))
         make = partial(comparison.compared_page, self.store, asked, so_far)
@@ -199,7 +207,7 @@ class ServedSite:
             return HTMLResponse(comparison.form(self.store, asked, so_far, problem=str(error)), 400)
 
     def compared_table(self, request: Request) -> Response:
-        asked, formats = named(request, comparison.FIELDS), comparison.FORMATS
+        asked, formats = _named(request, comparison.FIELDS), comparison.FORMATS
         return self._download(request, asked, lambda form: formats[form](comparison.compared(self.store, asked)))
 
     def _plan_of(self, request: Request) -> sqlite3.Row | None:
@@ -226,9 +234,33 @@ def _so_far(request: Request) -> dict[str, str]:
     return {SO_FAR: "1"} if SO_FAR in request.query_params else {}
 
 
+def _named(request: Request, names: Iterable[str]) -> dict[str, str]:
+    """What the fields of a form send; empty where nothing is said."""
+    return {name: request.query_params.get(name, "") for name in names}
+
+
+def _target(request: Request) -> float | None:
+    text = request.query_params.get("target")
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise UserError(f"The target is a part of the test images such as 0.7, not {quoted(text)}.")
+    return value
+
+
+def _number(request: Request, name: str) -> int | None:
+    """A whole number from 0 up; anything else is as if it had not been said."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
+
+
 def _chosen(request: Request) -> dict[str, object]:
     """The cells and the target that a report is made for: whatever else stands in an address makes no other page."""
-    asked = {**named(request, lists.FILTERS), "target": target(request)}
+    asked = {**_named(request, lists.FILTERS), "target": _target(request)}
     return {name: value for name, value in asked.items() if value}
 
 

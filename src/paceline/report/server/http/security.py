@@ -92,9 +92,6 @@ class Guard:
         self._headers = {**HEADERS, "content-security-policy": header_policy()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)  # the start and the end of the server
-            return
         request = Request(scope)
         refusal = next((answer for check in CHECKS if (answer := check(request, self._access))), None)
         await (refusal or self._app)(scope, receive, self._marking(send))
