@@ -59,10 +59,9 @@ class Streams:
 
     def _look(self, plan_id: str) -> PlanProgress | None:
         """None while the index is being rebuilt."""
-        try:
+        with contextlib.suppress(UserError):
             return self.progress(plan_id)
-        except UserError:
-            return None
+        return None
 
 
 def _event(progress: PlanProgress) -> bytes:
