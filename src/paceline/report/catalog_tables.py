@@ -6,6 +6,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from paceline.analysis.quantities.definition import LESS, MORE
+from paceline.analysis.quantities.known import all_quantities
 from paceline.catalog.datasets import KNOWN, PreparedDataset
 from paceline.catalog.datasets import find as find_dataset
 from paceline.catalog.frameworks import Framework, all_frameworks
@@ -16,6 +18,7 @@ from paceline.catalog.workloads import all_workloads
 from paceline.environments.virtual_environments import brought, hindrance, installed
 from paceline.plan.published.cells import added, planned
 from paceline.plan.published.commands import blocks
+from paceline.run.samplers import all_samplers
 from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import printable, printable_lines, quoted
 
@@ -90,7 +93,27 @@ def published_rows(name: str) -> None:
     print("\n".join(map(printable, blocks(all_benchmarks()[name].records))))
 
 
-LISTS = {"frameworks": frameworks, "workloads": workloads, "networks": networks, "published": published}
+def quantities() -> None:
+    """What is measured, and how it is called where results are compared."""
+    better = {MORE: "more", LESS: "less"}
+    rows = [[each.label, each.unit, better.get(each.better, ""), each.meaning] for each in all_quantities()]
+    _print(["quantity", "unit", "better", "what it is"], rows)
+
+
+def samplers() -> None:
+    """What is looked at while a run goes on, and what of it this machine does not have."""
+    rows = [[each.name, each.unit, each.scope, each.kind, each.why_not() or "yes"] for each in all_samplers()]
+    _print(["sampler", "unit", "of each", "kind", "available here"], rows)
+
+
+LISTS = {
+    "frameworks": frameworks,
+    "workloads": workloads,
+    "networks": networks,
+    "published": published,
+    "quantities": quantities,
+    "samplers": samplers,
+}
 
 
 def show(what: str, name: str) -> None:
