@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from paceline.report.server.application import application
-from paceline.report.server.event_streams import Streams
-from paceline.report.server.http.page_cache import PageCache
-from paceline.report.server.live import Observer
 from paceline.report.server.views import ServedSite
 from paceline.store.store import Store
 
@@ -19,9 +16,7 @@ class Pages:
     """What the server would answer; a mistake of ours is an error here."""
 
     def __init__(self, folder: Path) -> None:
-        store = Store(folder, read_only=True)
-        observer = Observer(store)
-        self._app = application(ServedSite(store, observer, Streams(observer.progress), PageCache()))
+        self._app = application(ServedSite(Store(folder, read_only=True)))
 
     def get(self, address: str) -> tuple[int, str]:
         path, _, query = address.partition("?")

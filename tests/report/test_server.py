@@ -23,8 +23,9 @@ from paceline.plan.planning import Plan, Run
 from paceline.plan.settings import Suite
 from paceline.report.server import logs
 from paceline.report.server.application import serve
-from paceline.report.server.lists import PAGE
-from paceline.report.server.run_download import ListedRun, as_csv, as_json, listed_runs, markdown
+from paceline.report.server.lists import FORMATS as RUN_FORMATS
+from paceline.report.server.lists import PAGE, ListedRun, listed_runs
+from paceline.report.server.views import RUN_FILTERS
 from paceline.report.tables.render import FORMATS
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.store import Store
@@ -163,9 +164,12 @@ def test_values_of_downloaded_runs_are_plain() -> None:
         framework_version="2.4.6",
         machine="Imaginary 9000",
     )
-    assert as_csv([run]).splitlines()[1] == "r-1,'=evil | <b>,1,ok,2026-11-15 00:00:00,2.5,,,2.4.6,Imaginary 9000"
-    assert "| r-1 | =evil \\| &lt;b> | 1 | ok |" in markdown([run])
-    assert json.loads(as_json([run]))[0]["images_per_second"] is None
+    assert (
+        RUN_FORMATS["csv"]([run]).splitlines()[1]
+        == "r-1,'=evil | <b>,1,ok,2026-11-15 00:00:00,2.5,,,2.4.6,Imaginary 9000"
+    )
+    assert "| r-1 | =evil \\| &lt;b> | 1 | ok |" in RUN_FORMATS["markdown"]([run])
+    assert json.loads(RUN_FORMATS["json"]([run]))[0]["images_per_second"] is None
 
 
 def test_downloaded_list_has_all_its_parts(tmp_path: Path) -> None:
@@ -174,7 +178,7 @@ def test_downloaded_list_has_all_its_parts(tmp_path: Path) -> None:
     save_plan(store, {cell(): keys})
     for number, key in enumerate(keys):
         save_run(store, record(f"20260101-0000{number:02}-000000-aaaaaa", key, repeat=number), [trained(1000, 2.0)])
-    found = listed_runs(store, {})
+    found = listed_runs(store, dict.fromkeys(RUN_FILTERS, ""))
     assert [run.repeat for run in found] == list(range(PAGE + 1, 0, -1))
     assert {run.images_per_second for run in found} == {500.0}
 

@@ -20,7 +20,8 @@ from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts.kinds import KINDS
 from paceline.report.page.report_page import write_report
-from paceline.report.server import run_download
+from paceline.report.server import lists
+from paceline.report.server.views import RUN_FILTERS
 from paceline.report.studies import audits, certificates, comparison, replays
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render import FORMATS
@@ -170,15 +171,15 @@ def renamed(hostile: Store, tmp_path: Path) -> Store:
     return store
 
 
-@pytest.mark.parametrize("form", run_download.FORMATS)
+@pytest.mark.parametrize("form", lists.FORMATS)
 def test_list_of_runs_of_strange_names_steers_nothing(renamed: Store, form: str) -> None:
-    shown = run_download.FORMATS[form](run_download.listed_runs(renamed, {}))
+    shown = lists.FORMATS[form](lists.listed_runs(renamed, dict.fromkeys(RUN_FILTERS, "")))
     assert "evil" in shown
     assert steered(shown) == ""
 
 
 def test_json_of_runs_says_what_is_there(renamed: Store) -> None:
-    runs = json.loads(run_download.as_json(run_download.listed_runs(renamed, {})))
+    runs = json.loads(lists.FORMATS["json"](lists.listed_runs(renamed, dict.fromkeys(RUN_FILTERS, ""))))
     assert {f"id{STEERING}", TWO, THREE} == {run["run"] for run in runs}
     assert {run["framework_version"] for run in runs} == {f"1{STEERING}"}
 

@@ -15,13 +15,14 @@ from paceline.analysis.quantities.known import TEST_ACCURACY
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.statuses import counted
 from paceline.analysis.rows.table_rows import chosen_rows
+from paceline.plan.cell_names import grouped
 from paceline.report.charts import Figure, figures, kinds, load_series
 from paceline.report.escaping import page_text
 from paceline.report.page.answers import Answer, answers, silence
 from paceline.report.page.badges import BADGES, Badge
 from paceline.report.page.cell_data import PageData, page_data
 from paceline.report.page.tables import ArrangedTable, NumberOfCell, PageTable, arranged, further_tables, speed_table
-from paceline.report.page.templating import environment, inline_json
+from paceline.report.page.templating import filled, inline_json
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import tables
 from paceline.report.tables.command_tables import command_remarks
@@ -131,10 +132,9 @@ def report_context(
     )
 
 
-def render_report(report: Report, *, made_by: str = "paceline report", template: str = "report.html.j2") -> str:
+def render_report(report: Report, *, made_by: str = "paceline report") -> str:
     made = f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, Paceline {version('paceline')}"
-    page = environment().get_template(template)
-    return page.render(report=report, details=inline_json(report.details), made=made, made_by=page_text(made_by))
+    return filled("report.html.j2", report=report, details=inline_json(report.details), made=made, made_by=made_by)
 
 
 def layouts_of(store: Store, suite: str | None = None) -> dict[str, str]:
@@ -198,10 +198,7 @@ class _PageMaker:
 
 def _by_workload(rows: Sequence[Row]) -> dict[str, list[tuple[str, list[Row]]]]:
     """The tables of each workload, in the order in which they first come."""
-    found: dict[str, list[tuple[str, list[Row]]]] = {}
-    for title, group in tables(rows):
-        found.setdefault(COMMANDS if group[0].command else group[0].cell.workload, []).append((title, group))
-    return found
+    return grouped(tables(rows), lambda table: COMMANDS if table[1][0].command else table[1][0].cell.workload)
 
 
 def _heading(workloads: Sequence[str]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 
@@ -11,6 +13,8 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from paceline.report.page.badges import BADGES, STATES, Badge
+from paceline.system.text.formatting import duration, number
 from paceline.system.text.safe_text import escaped, printable_lines
 
 STYLE, SCRIPT = "style.css", "page.js"
@@ -29,13 +33,36 @@ def environment() -> Environment:
         auto_reload=False,
         finalize=_printable,
     )
-    made.globals |= {"asset": asset, "policy": policy}
+    made.globals |= {"asset": asset, "policy": policy, "mark_of": mark_of}
+    made.filters |= {"duration": duration, "moment_of": moment_of, "number": number}
     return made
+
+
+def filled(template: str, **context: object) -> str:
+    return environment().get_template(template).render(context)
 
 
 def _printable(value: object) -> object:
     """What a page says, without letters that steer the reader's browser; markup of our own stays as it is."""
     return printable_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def mark_of(word: str) -> Sequence[Badge]:
+    """With its sign; a word that we do not know stands for itself."""
+    return (STATES.get(word) or BADGES.get(word) or Badge(word, "·", ""),)
+
+
+def moment(seconds: float) -> str:
+    """In UTC, as ids have it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S") if seconds else "?"
+
+
+def moment_of(plan_id: str) -> str:
+    """When it was made, in UTC."""
+    try:
+        return str(datetime.strptime(plan_id[:15], "%Y%m%d-%H%M%S"))
+    except ValueError:
+        return "?"
 
 
 @cache
@@ -44,11 +71,10 @@ def asset(name: str) -> Markup:
     return Markup((files("paceline.report.page") / "static" / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
-def policy(*scripts: str, connect: str = "'none'") -> str:
-    """A content-security policy: nothing from anywhere but our style and scripts, known by their hashes."""
-    allowed = " ".join(source_hash(name) for name in scripts or (SCRIPT,))
+def policy() -> str:
+    """A content-security policy: nothing from anywhere but our style and script, known by their hashes."""
     return (
-        f"default-src 'none'; script-src {allowed}; style-src {source_hash(STYLE)}; connect-src {connect}; "
+        f"default-src 'none'; script-src {source_hash(SCRIPT)}; style-src {source_hash(STYLE)}; connect-src 'none'; "
         "base-uri 'none'; form-action 'self'"
     )
 

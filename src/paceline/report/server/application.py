@@ -17,13 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
-from paceline.report.page.templating import environment
-from paceline.report.server.event_streams import Streams
-from paceline.report.server.http.page_cache import PageCache
+from paceline.report.page.templating import filled
 from paceline.report.server.http.security import TOKEN_PARAMETER, TOKEN_VARIABLE, Access, Guard, access_to, is_loopback
-from paceline.report.server.live import Observer
 from paceline.report.server.views import ServedSite
 from paceline.store.newer_records import warn_of_left_out
 from paceline.store.store import Store
@@ -39,10 +35,8 @@ WORDS = {404: "There is no such page, plan or run here.", 500: "Something went w
 
 def application(site: ServedSite) -> Starlette:
     """The pages of a store, without a guard."""
-    answered = {**site.routes(), "/favicon.ico": _no_icon}
-    routes = [Route(path, handler, methods=["GET"]) for path, handler in answered.items()]
-    handlers = {UserError: _user_error, HTTPException: _http_error, Exception: _bug}
-    return Starlette(routes=routes, exception_handlers=handlers)
+    handlers = dict.fromkeys((UserError, HTTPException, Exception), _error_page)
+    return Starlette(routes=[*site.routes(), Route("/favicon.ico", _no_icon)], exception_handlers=handlers)
 
 
 def _no_icon(request: Request) -> Response:
@@ -50,33 +44,24 @@ def _no_icon(request: Request) -> Response:
     return Response(status_code=204)
 
 
-def _user_error(request: Request, error: Exception) -> Response:
-    return _error_page(str(error), 400)
-
-
-def _http_error(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    detail = error.detail if isinstance(error, HTTPException) else ""
-    return _error_page(WORDS.get(status, detail), status)
-
-
-def _bug(request: Request, error: Exception) -> Response:
-    """The traceback is for the terminal, not for the page."""
-    return _error_page(WORDS[500], 500)
-
-
-def _error_page(line: str, status: int) -> Response:
+def _error_page(request: Request, error: Exception) -> Response:
+    """The traceback of a mistake of ours is for the terminal, not for the page."""
+    status, line = 500, ""
+    if isinstance(error, UserError):
+        status, line = 400, str(error)
+    if isinstance(error, HTTPException):
+        status, line = error.status_code, error.detail
     heading = HEADINGS.get(status, "Something went wrong")
-    return HTMLResponse(environment().get_template("served_error.html.j2").render(heading=heading, line=line), status)
+    return HTMLResponse(filled("served_error.html.j2", heading=heading, line=WORDS.get(status, line)), status)
 
 
 class _Server(uvicorn.Server):
     """Ends all that would keep it from ending at the first signal, and itself at the second."""
 
-    def __init__(self, app: ASGIApp, streams: Streams, rendered: PageCache) -> None:
+    def __init__(self, site: ServedSite, access: Access) -> None:
         super().__init__(
             uvicorn.Config(
-                app,
+                Guard(application(site), access),
                 http="h11",
                 ws="none",
                 lifespan="off",
@@ -87,7 +72,7 @@ class _Server(uvicorn.Server):
                 timeout_graceful_shutdown=PATIENCE_SECONDS,
             )
         )
-        self._streams, self._rendered = streams, rendered
+        self._site = site
 
     def heed_signals(self) -> None:
         """From before anybody knows the address, and for good: a page that is being made outlives the server."""
@@ -102,22 +87,18 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:
             os._exit(INTERRUPTED)  # nothing is written here that could be lost
-        self._rendered.closing = True
-        self._streams.close()
+        self._site.close()
         self.should_exit = True
 
 
 def serve(folder: Path, host: str, port: int, say: Callable[[str], None]) -> None:
     """Serve until it is ended; print the address once it is open."""
     warn_of_left_out(Store(folder).query)  # and an index that is missing or old is rebuilt now, not later
-    store = Store(folder, read_only=True)
-    observer = Observer(store)
-    streams, rendered = Streams(observer.progress), PageCache()
-    site = ServedSite(store, observer, streams, rendered)
+    site = ServedSite(Store(folder, read_only=True))
     with _listening(host, port) as listener:
         own_port = int(listener.getsockname()[1])
         access = access_to(host, own_port, os.environ.get(TOKEN_VARIABLE) or None)
-        server = _Server(Guard(application(site), access), streams, rendered)
+        server = _Server(site, access)
         server.heed_signals()
         say(f"{folder} is served at {_address(host, own_port, access)} until Ctrl-C")
         os.nice(NICENESS)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Callable, Mapping
+from urllib.parse import urlencode
 
 from paceline.analysis.comparison.compare import Comparison, compare
 from paceline.analysis.comparison.selections import FILTERS as KINDS
 from paceline.analysis.comparison.selections import FORMS, Side, choose
 from paceline.analysis.quantities.definition import Quantity
-from paceline.analysis.quantities.known import SPEED, comparable
+from paceline.analysis.quantities.known import SPEED, comparable, metrics
 from paceline.plan.cell import Cell
-from paceline.report.escaping import spreadsheet_cell
-from paceline.report.server.lists import FILTERS, moment
-from paceline.report.server.live import moment_of
-from paceline.report.studies.comparison import as_json, headings, lines, markdown
+from paceline.report.escaping import csv_lines
+from paceline.report.page.templating import filled, moment_of
+from paceline.report.server.lists import FILTERS, choices
+from paceline.report.studies.comparison import as_json, headings, lines, markdown, notes, summary, title
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.text.safe_text import plainly, quoted
@@ -57,7 +56,7 @@ def _side(store: Store, text: str, metric: Quantity, asked: Mapping[str, str]) -
     return dataclasses.replace(side, cells=cells)
 
 
-def wanted(cell: Cell, asked: Mapping[str, str | None]) -> bool:
+def wanted(cell: Cell, asked: Mapping[str, str]) -> bool:
     """Whether it has what the filters of a form ask for."""
     return all(not asked[name] or getattr(cell, name) == asked[name] for name in FILTERS)
 
@@ -75,7 +74,7 @@ def selections(store: Store) -> list[tuple[str, str]]:
     )
     frameworks = sorted({(row["framework"].partition("+")[0], row["version"]) for row in versions})
     return [
-        *((f"plan:{row['id']}", f"{row['suite'] or 'no suite'}, {moment(moment_of(row['id']))} UTC") for row in plans),
+        *((f"plan:{row['id']}", f"{row['suite'] or 'no suite'}, {moment_of(row['id'])} UTC") for row in plans),
         *((f"suite:{row['suite']}", "the newest of each cell") for row in suites if row["suite"]),
         *((f"date:{row['day']}", "runs of that day") for row in days),
         *((f"version:{name}={version}", "") for name, version in frameworks),
@@ -83,12 +82,39 @@ def selections(store: Store) -> list[tuple[str, str]]:
     ]
 
 
+def compared_page(store: Store, asked: Mapping[str, str], so_far: Mapping[str, str]) -> str:
+    found = compared(store, asked)
+    plans = [{"old": cell.old_plan, "new": cell.new_plan} for cell in found.cells if cell.measured_in_both]
+    named = list(zip(lines(found), plans, strict=True))
+    return form(
+        store,
+        asked,
+        so_far,
+        headings=headings(found),
+        summary=summary(found),
+        title=title(found),
+        lines=named,
+        notes=notes(found),
+    )
+
+
+def form(store: Store, asked: Mapping[str, str], so_far: Mapping[str, str], **found: object) -> str:
+    """The page with what came of it, or the problem, if there is either."""
+    return filled(
+        "served_compare.html.j2",
+        asked=asked,
+        so_far=so_far,
+        selections=selections(store),
+        choices=choices(store),
+        metrics=metrics(),
+        query=urlencode({**asked, **so_far}),
+        **found,
+    )
+
+
 @plainly
 def as_csv(compared: Comparison) -> str:
-    output = io.StringIO()
-    writer = csv.writer(output, lineterminator="\n")
-    writer.writerows(map(spreadsheet_cell, line) for line in [headings(compared), *lines(compared)])
-    return output.getvalue()
+    return csv_lines([headings(compared), *lines(compared)])
 
 
 FORMATS: dict[str, Callable[[Comparison], str]] = {"csv": as_csv, "json": as_json, "markdown": markdown}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -53,20 +54,14 @@ class Streams:
                 yield None if quiet else progress
             if progress and progress.final:
                 return
-            await self._pause()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), PERIOD_SECONDS)
 
     def _look(self, plan_id: str) -> PlanProgress | None:
         """None while the index is being rebuilt."""
-        try:
+        with contextlib.suppress(UserError):
             return self.progress(plan_id)
-        except UserError:
-            return None
-
-    async def _pause(self) -> None:
-        try:
-            await asyncio.wait_for(self._closing.wait(), PERIOD_SECONDS)
-        except TimeoutError:
-            return
+        return None
 
 
 def _event(progress: PlanProgress) -> bytes:

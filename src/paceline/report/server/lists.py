@@ -5,37 +5,39 @@ from __future__ import annotations
 import json
 import sqlite3
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import msgspec
 
 from paceline.analysis.rows.statuses import IntervalTarget, RunCounts, counted, status_of
 from paceline.analysis.statistics.intervals import estimate
 from paceline.plan.cell import Cell
-from paceline.report.server.live import moment_of
-from paceline.report.server.stored_cell_names import names_in
+from paceline.plan.cell_names import cell_names
+from paceline.report.escaping import csv_lines
+from paceline.report.page.templating import moment
+from paceline.report.tables.layouts import Grid
+from paceline.report.tables.render_layouts import markdown
 from paceline.store.records.outcome import cause_of
 from paceline.store.store import Store
-from paceline.system.text.formatting import duration, number
-from paceline.system.text.safe_text import printable, shortened
+from paceline.system.text.safe_text import as_json, plainly, printable, shortened
 
 PAGE = 50  # lines
 CAUSE_LETTERS = 120  # in a list of cells; the page of a run has all of it
+NO_LIMIT = -1  # as SQLite has it
 FILTERS = ("workload", "framework", "devices", "data")  # settings of a cell that a form offers
 
 PLANS = "SELECT id, suite, command, quick, interval_target FROM plan ORDER BY id DESC LIMIT :limit OFFSET :offset"
-CHOSEN = " AND ".join(f"(:{name} IS NULL OR json_extract(run.cell, '$.{name}') = :{name})" for name in FILTERS)
+CHOSEN = " AND ".join(f":{name} IN ('', json_extract(run.cell, '$.{name}'))" for name in FILTERS)
 RUNS = f"""
 SELECT run.id, run.cell, run.repeat, run.status, run.started, run.seconds, run.kind, run.phase, run.message,
        run.framework_version, run.machine_description AS machine, speed.value AS images_per_second
-FROM (SELECT * FROM run WHERE {CHOSEN} AND (:status IS NULL OR run.status = :status)
+FROM (SELECT * FROM run WHERE {CHOSEN} AND :status IN ('', run.status)
       ORDER BY id DESC LIMIT :limit OFFSET :offset) AS run
 LEFT JOIN value AS speed ON speed.run_id = run.id AND speed.name = 'images_per_second'
 ORDER BY run.id DESC
 """  # noqa: S608 - made of our own names
-COUNT = f"SELECT COUNT(*) AS runs FROM run WHERE {CHOSEN} AND (:status IS NULL OR run.status = :status)"  # noqa: S608
+COUNT = f"SELECT COUNT(*) AS runs FROM run WHERE {CHOSEN} AND :status IN ('', run.status)"  # noqa: S608
 
 
 # Of each cell of these plans how many runs it wants, and what became of those that are done.
@@ -76,7 +78,6 @@ class ListPage:
 @dataclass(frozen=True)
 class PlanLine:
     id: str
-    when: str
     suite: str
     command: str
     quick: bool
@@ -85,16 +86,18 @@ class PlanLine:
     wanted: int
 
 
-@dataclass(frozen=True)
-class RunLine:
-    id: str
-    when: str
-    name: str
-    repeat: int
+class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that has ended. Its fields are the columns of what is downloaded."""
+
+    run: str  # its id
+    cell: str
+    repeat: int  # from 1 up
     status: str
-    said: str  # why it failed, or what it took
-    images_per_second: str
-    version: str
+    started: str  # UTC
+    seconds: float  # all of it
+    images_per_second: float | None
+    cause: str  # of a failure
+    framework_version: str
     machine: str
 
 
@@ -109,7 +112,7 @@ class CellLine:
     failed_run: str | None  # its id
     done: int
     wanted: int
-    images_per_second: str
+    images_per_second: float | None
 
 
 def cells(store: Store, plan_id: str) -> list[CellLine]:
@@ -125,12 +128,12 @@ def _cell_line(row: sqlite3.Row, name: str) -> CellLine:
     return CellLine(
         name=name,
         status=_status(row, cell),
-        reason=printable(row["reason"] or ""),
-        cause=printable(shortened(cause, CAUSE_LETTERS)) if row["failed_run"] else "",
+        reason=row["reason"] or "",
+        cause=shortened(cause, CAUSE_LETTERS) if row["failed_run"] else "",
         failed_run=row["failed_run"],
         done=row["done"],
         wanted=row["wanted"],
-        images_per_second=number(statistics.median(speeds) if speeds else None),
+        images_per_second=statistics.median(speeds) if speeds else None,
     )
 
 
@@ -166,9 +169,8 @@ def _plan_line(plan: sqlite3.Row, cells: Sequence[sqlite3.Row]) -> PlanLine:
     statuses = (_status(row, msgspec.json.decode(row["cell"], type=Cell)) for row in cells)
     return PlanLine(
         id=plan["id"],
-        when=moment(moment_of(plan["id"])),
-        suite=printable(plan["suite"]) or "no suite",
-        command=printable(plan["command"]),
+        suite=plan["suite"],
+        command=plan["command"],
         quick=bool(plan["quick"]),
         counts=counted(statuses),
         done=sum(row["done"] for row in cells),
@@ -176,29 +178,50 @@ def _plan_line(plan: sqlite3.Row, cells: Sequence[sqlite3.Row]) -> PlanLine:
     )
 
 
-def runs(store: Store, chosen: Mapping[str, str | None], page: int) -> tuple[ListPage, list[RunLine]]:
+def runs(store: Store, chosen: Mapping[str, str], page: int) -> tuple[ListPage, list[ListedRun]]:
     """The newest first, of those that the filters and the status choose."""
-    wanted = {name: chosen.get(name) for name in (*FILTERS, "status")}
-    shown = _page(page, store.query(COUNT, **wanted))
-    rows = store.query(RUNS, **wanted, limit=PAGE, offset=shown.offset)
+    shown = _page(page, store.query(COUNT, **chosen))
+    return shown, listed_runs(store, chosen, PAGE, shown.offset)
+
+
+def listed_runs(store: Store, chosen: Mapping[str, str], limit: int = NO_LIMIT, offset: int = 0) -> list[ListedRun]:
+    """Likewise, all of them unless it is said how many."""
+    rows = store.query(RUNS, **chosen, limit=limit, offset=offset)
     names = names_in(row["cell"] for row in rows)
-    return shown, [_run_line(row, names[row["cell"]]) for row in rows]
+    return [_listed(row, names[row["cell"]]) for row in rows]
 
 
-def _run_line(row: sqlite3.Row, name: str) -> RunLine:
-    failed = row["status"] == "failed"
-    said = cause_of(row["kind"], row["phase"], row["message"]) if failed else duration(row["seconds"])
-    return RunLine(
-        id=row["id"],
-        when=moment(row["started"]),
-        name=name,
-        repeat=row["repeat"],
+def _listed(row: sqlite3.Row, name: str) -> ListedRun:
+    return ListedRun(
+        run=row["id"],
+        cell=name,
+        repeat=row["repeat"] + 1,
         status=row["status"],
-        said=printable(said),
-        images_per_second=number(row["images_per_second"]),
-        version=printable(row["framework_version"]),
-        machine=printable(row["machine"] or ""),
+        started=moment(row["started"]),
+        seconds=row["seconds"],
+        images_per_second=row["images_per_second"],
+        cause=cause_of(row["kind"], row["phase"], row["message"]) if row["status"] == "failed" else "",
+        framework_version=row["framework_version"],
+        machine=row["machine"] or "",
     )
+
+
+def _columns(runs: Sequence[ListedRun]) -> list[tuple[object, ...]]:
+    """The headings first; what is not known is left empty."""
+    values = [tuple("" if value is None else value for value in msgspec.structs.astuple(run)) for run in runs]
+    return [ListedRun.__struct_fields__, *values]
+
+
+@plainly
+def _as_csv(runs: Sequence[ListedRun]) -> str:
+    return csv_lines(_columns(runs))
+
+
+def _markdown(runs: Sequence[ListedRun]) -> str:
+    return markdown([Grid("runs", tuple(tuple(map(str, line)) for line in _columns(runs)), ())])
+
+
+FORMATS: dict[str, Callable[[Sequence[ListedRun]], str]] = {"csv": _as_csv, "json": as_json, "markdown": _markdown}
 
 
 def choices(store: Store, plan_id: str | None = None) -> dict[str, list[str]]:
@@ -208,6 +231,8 @@ def choices(store: Store, plan_id: str | None = None) -> dict[str, list[str]]:
     return {name: sorted({getattr(cell, name) for cell in cells}) for name in FILTERS}
 
 
-def moment(seconds: float) -> str:
-    """In UTC, as ids have it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S") if seconds else "?"
+def names_in(cells: Iterable[str]) -> dict[str, str]:
+    """The names of cells by their JSON, as the index has it; no two alike."""
+    decoded = {cell: msgspec.json.decode(cell, type=Cell) for cell in dict.fromkeys(cells)}
+    names = cell_names(decoded.values())
+    return {text: printable(names[cell]) for text, cell in decoded.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import sqlite3
 import statistics
 import threading
@@ -14,7 +13,7 @@ import msgspec
 
 from paceline.plan.cell import Cell
 from paceline.plan.shares import MEASURED
-from paceline.report.server.stored_cell_names import names_in
+from paceline.report.server.lists import names_in
 from paceline.report.server.unfinished_runs import SILENCE_SECONDS, OpenRun, OpenRuns
 from paceline.store.import_notes import imported_runs
 from paceline.store.index.file import INDEX_FILE
@@ -217,12 +216,8 @@ class Observer:
         if counts is None or counts.is_complete:
             return False
         just_now = not own and time.time() - self._stamp[0] / 1e9 < SILENCE_SECONDS
-        return self._is_held(plan_id) or (plan_id == self._newest and just_now)
-
-    def _is_held(self, plan_id: str) -> bool:
-        """Whether the process that measures on this machine says that it measures this plan."""
         now = self._holder()
-        return now is not None and now.plan == plan_id
+        return (now is not None and now.plan == plan_id) or (plan_id == self._newest and just_now)
 
     def _holder(self) -> LockHolder | None:
         """Who measures into this store."""
@@ -235,6 +230,7 @@ class Observer:
         state = "running" if running else "complete" if counts.is_complete else "interrupted"
         run = own[-1] if own and state != "complete" else None
         left = counts.seconds_left() if running else None
+        age = max(0.0, time.time() - run.record.started) if run else 0.0
         return PlanProgress(
             plan=plan_id,
             state=state,
@@ -242,7 +238,7 @@ class Observer:
             wanted=len(counts.wanted),
             failed=counts.failed,
             summary=_summary(state, counts),
-            left=duration(max(0.0, left - (_age(run) if run else 0.0))) if left else "",
+            left=duration(max(0.0, left - age)) if left else "",
             run=_run_now(run, counts.name_of(run)) if run else None,
             ended=counts.last_ended(),
             final=not running and (counts.is_complete or plan_id != self._newest),
@@ -252,10 +248,8 @@ class Observer:
 def _summary(state: str, counts: PlanCounts) -> str:
     done = f"{len(counts.done)} of {len(counts.wanted)} runs are done"
     failed = f", {counts.failed} of them failed" if counts.failed else ""
-    more = {"interrupted": "; nobody measures now: the same command goes on, with --again from the start"}.get(
-        state, ""
-    )
-    return f"{done}{failed}{more}"
+    more = "; nobody measures now: the same command goes on, with --again from the start"
+    return f"{done}{failed}{more if state == 'interrupted' else ''}"
 
 
 def _run_now(run: OpenRun, name: str) -> CurrentRun:
@@ -271,10 +265,6 @@ def _run_now(run: OpenRun, name: str) -> CurrentRun:
     )
 
 
-def _age(run: OpenRun) -> float:
-    return max(0.0, time.time() - run.record.started)
-
-
 def index_stamp(store: Store) -> tuple[int, int]:
     """Changes with every run that is stored."""
     try:
@@ -282,11 +272,3 @@ def index_stamp(store: Store) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return status.st_mtime_ns, status.st_size
-
-
-def moment_of(plan_id: str) -> float:
-    """When it was made; 0 for an id that is not ours."""
-    try:
-        return float(calendar.timegm(time.strptime(plan_id[:15], "%Y%m%d-%H%M%S")))
-    except ValueError:
-        return 0.0

@@ -81,15 +81,15 @@ def _size(path: Path) -> int:
 def raw(path: Path, wanted: str | None, tail: int | None) -> Response:
     """As it was written, all of it or the asked part; what is appended meanwhile is not sent."""
     size = _size(path)
-    if tail is not None:
-        return _part(path, max(0, size - tail), size, {})
-    asked = RANGE.fullmatch(wanted or "")
-    if asked is None or not any(asked.groups()):
-        return _part(path, 0, size, {})
-    start, end = _span(asked[1], asked[2], size)
-    if start >= end:
-        return PlainTextResponse("", 416, {"content-range": f"bytes */{size}"})
-    return _part(path, start, end, {"content-range": f"bytes {start}-{end - 1}/{size}"})
+    start, end, part = max(0, size - tail) if tail is not None else 0, size, {}
+    asked = RANGE.fullmatch(wanted or "") if tail is None else None
+    if asked and any(asked.groups()):
+        start, end = _span(asked[1], asked[2], size)
+        if start >= end:
+            return PlainTextResponse("", 416, {"content-range": f"bytes */{size}"})
+        part = {"content-range": f"bytes {start}-{end - 1}/{size}"}
+    headers = {"content-length": str(end - start), "accept-ranges": "bytes", **part}
+    return StreamingResponse(_bytes_of(path, start, end), 206 if part else 200, headers, media_type="text/plain")
 
 
 def _span(first: str, last: str, size: int) -> tuple[int, int]:
@@ -97,13 +97,6 @@ def _span(first: str, last: str, size: int) -> tuple[int, int]:
     if not first:
         return max(0, size - int(last)), size
     return int(first), min(size, int(last) + 1) if last else size
-
-
-def _part(path: Path, start: int, end: int, headers: dict[str, str]) -> Response:
-    length = {"content-length": str(end - start), "accept-ranges": "bytes"}
-    return StreamingResponse(
-        _bytes_of(path, start, end), 206 if headers else 200, {**length, **headers}, media_type="text/plain"
-    )
 
 
 def _bytes_of(path: Path, start: int, end: int) -> Iterator[bytes]:

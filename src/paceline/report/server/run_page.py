@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import msgspec
 
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import CommandCode
-from paceline.report.server.lists import moment
+from paceline.report.page.templating import moment
 from paceline.report.server.unfinished_runs import OpenRun, read_record
 from paceline.run import internal_errors
 from paceline.run.worker import LOG_FILE
@@ -22,11 +22,8 @@ from paceline.store.shown_variables import shown_variables
 from paceline.store.store import Store
 from paceline.system.files.regular_files import is_own_folder, read_plain
 from paceline.system.text.formatting import NOTHING, duration, number
-from paceline.system.text.safe_text import printable
 
-MOST_LINES = 500  # of events
-Pairs = list[tuple[str, str]]
-EVENT_HEADINGS = ("rank", "second", "phase", "what", "steps", "images", "seconds", "images/s", "loss")
+Pairs = list[tuple[str, object]]
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,7 @@ class RunPage:
     packages: Pairs
     environment: Pairs
     commands: tuple[str, ...]
-    events: tuple[tuple[str, ...], ...]
-    event_count: int  # of which those above are the first
+    events: tuple[tuple[object, ...], ...]
     traceback: str
     plans: tuple[str, ...]  # that want it, newest first
     log: Path
@@ -66,24 +62,20 @@ def one_run(store: Store, run_id: str) -> RunPage | None:
     run.read_on()
     outcome = _outcome_of(folder)
     status = outcome.status if outcome else "running" if run.is_alive else "interrupted"
-    lines = list(_event_lines(run.files, record.started))
     plans = store.query("SELECT DISTINCT plan_id FROM plan_run WHERE key = ? ORDER BY plan_id DESC", record.key)
     return RunPage(
         id=run_id,
         name=run.name,
         status=status,
-        cause=printable(cause_of(outcome.kind, outcome.phase, outcome.message))
-        if status == "failed" and outcome
-        else "",
+        cause=cause_of(outcome.kind, outcome.phase, outcome.message) if outcome and status == "failed" else "",
         when=moment(record.started),
         facts=_facts(run, outcome),
         settings=_settings(record.cell),
-        packages=_pairs(sorted(record.packages.items())),
-        environment=_environment(record.environment),
-        commands=tuple(printable(shlex.join(command)) for command in record.commands),
-        events=tuple(lines[:MOST_LINES]),
-        event_count=len(lines),
-        traceback=_traceback(list(run.files.values())) or _own_traceback(folder),
+        packages=sorted(record.packages.items()),
+        environment=sorted(shown_variables(record.environment).items()),
+        commands=tuple(map(shlex.join, record.commands)),
+        events=tuple(_event_lines(run.files, record.started)),
+        traceback=_traceback(run.files.values()) or _own_traceback(folder),
         plans=tuple(row["plan_id"] for row in plans),
         log=folder / LOG_FILE,
     )
@@ -96,21 +88,11 @@ def _outcome_of(folder: Path) -> Outcome | None:
         return None
 
 
-def _pairs(found: Sequence[tuple[str, object]]) -> Pairs:
-    return [(printable(name), printable(str(value))) for name, value in found]
-
-
-def _environment(variables: Mapping[str, str]) -> Pairs:
-    """Without the values of those that are not known to be harmless."""
-    return _pairs(sorted(shown_variables(variables).items()))
-
-
 def _facts(run: OpenRun, outcome: Outcome | None) -> Pairs:
     record, speed = run.record, run.trained.images_per_second
-    seed = record.cell.seed + record.repeat
-    found: list[tuple[str, object]] = [
+    found: Pairs = [
         ("repeat", record.repeat + 1),
-        ("seed", seed),
+        ("seed", record.cell.seed + record.repeat),
         ("started (UTC)", moment(record.started)),
         ("took", duration(outcome.seconds) if outcome else ""),
         ("phase", outcome.phase if outcome else run.phase),
@@ -125,22 +107,20 @@ def _facts(run: OpenRun, outcome: Outcome | None) -> Pairs:
         ("worker code", record.worker_code),
         ("environment fingerprint", record.fingerprint),
         ("checksum of the images", record.data_checksum),
-        *_code(record.code),
+        *(_code(record.code) if record.code else []),
         ("key", record.key),
     ]
-    return _pairs([(name, value) for name, value in found if value != ""])
+    return [(name, value) for name, value in found if value != ""]
 
 
-def _code(code: CommandCode | None) -> list[tuple[str, object]]:
+def _code(code: CommandCode) -> Pairs:
     """What a command ran."""
-    if code is None:
-        return []
     return [*((f"hash of {name}", digest) for name, digest in code.files.items()), ("commit", code.state)]
 
 
 def _settings(cell: Cell) -> Pairs:
-    values = {name: getattr(cell, name) for name in Cell.__struct_fields__}
-    return _pairs([(name.replace("_", " "), _as_text(value)) for name, value in values.items() if _as_text(value)])
+    values = {name.replace("_", " "): _as_text(getattr(cell, name)) for name in Cell.__struct_fields__}
+    return [(name, value) for name, value in values.items() if value]
 
 
 def _as_text(value: object) -> str:
@@ -152,35 +132,34 @@ def _as_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _event_lines(files: Mapping[int, EventFile], started: float) -> Iterator[tuple[str, ...]]:
+def _event_lines(files: Mapping[int, EventFile], started: float) -> Iterator[tuple[object, ...]]:
     """In the order of time, ranks among each other."""
     ranked = [(event.time, rank, event) for rank, file in files.items() for event in file.events]
     for moment_, rank, event in sorted(ranked, key=lambda entry: entry[:2]):
-        yield (str(rank), f"{moment_ - started:.2f}", printable(event.phase), *_event_text(event))
+        yield (rank, f"{moment_ - started:.2f}", event.phase, *_event_text(event))
 
 
-def _event_text(event: AnyEvent) -> tuple[str, ...]:
+def _event_text(event: AnyEvent) -> tuple[object, ...]:
     if isinstance(event, Block):
         losses = [loss for loss in event.losses if loss is not None]
         speed = number(event.images / event.seconds) if event.seconds else NOTHING
         loss = f"{losses[-1]:.4g}" if losses else NOTHING
-        return ("block", str(event.steps), str(event.images), f"{event.seconds:.4g}", speed, loss)
+        return ("block", event.steps, event.images, f"{event.seconds:.4g}", speed, loss)
     if isinstance(event, Evaluation):
         right = f"{event.correct / event.images:.1%} right" if event.images else NOTHING
-        return (f"evaluation: {right}", str(event.steps), str(event.images), f"{event.seconds:.4g}", "", "")
+        return (f"evaluation: {right}", event.steps, event.images, f"{event.seconds:.4g}", "", "")
     names = {Phase: "begins", Failed: "failed"}
     return (names.get(type(event), "finished"), "", "", "", "", "")
 
 
-def _traceback(files: Sequence[EventFile]) -> str:
-    failures = [event for file in files for event in file.events if isinstance(event, Failed)]
-    return "\n".join(map(printable, failures[0].traceback.splitlines())) if failures else ""
+def _traceback(files: Iterable[EventFile]) -> str:
+    failures = (event.traceback for file in files for event in file.events if isinstance(event, Failed))
+    return next(failures, "").rstrip("\n")
 
 
 def _own_traceback(folder: Path) -> str:
     """Of an error of Paceline's own while it carried out the run."""
     try:
-        text = read_plain(folder / internal_errors.FILE).decode(errors="replace")
+        return read_plain(folder / internal_errors.FILE).decode(errors="replace").rstrip("\n")
     except OSError:
         return ""
-    return "\n".join(map(printable, text.splitlines()))

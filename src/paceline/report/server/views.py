@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import sqlite3
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlencode
@@ -10,16 +11,16 @@ from urllib.parse import urlencode
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
-from paceline.report.page.templating import asset, inline_json
-from paceline.report.server import compare_page, comparison, lists, logs, rendering, run_download, run_page
+from paceline.report.page.templating import filled, inline_json
+from paceline.report.server import comparison, lists, logs, run_page
 from paceline.report.server.event_streams import Streams
-from paceline.report.server.http import query_params
 from paceline.report.server.http.page_cache import PageCache
-from paceline.report.server.live import Observer, PlanProgress, index_stamp, moment_of
-from paceline.report.server.unfinished_runs import OpenRun
+from paceline.report.server.live import Observer, PlanProgress, index_stamp
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render_layouts import in_layout
 from paceline.run.worker import LOG_FILE
@@ -27,176 +28,132 @@ from paceline.store import certificates
 from paceline.store.index_damage import blaming_the_index
 from paceline.store.store import Store
 from paceline.system.errors import UserError, unknown
-from paceline.system.text.safe_text import printable, quoted
+from paceline.system.text.safe_text import quoted
 
-STATIC = {"live.js": "text/javascript", "served.css": "text/css"}
 DOWNLOADS = {"csv": ("csv", "text/csv"), "json": ("json", "application/json"), "md": ("markdown", "text/markdown")}
 SO_FAR = "so_far"  # asks for the report of a plan that is still being measured
-Handler = Callable[[Request], Response]
+RUN_FILTERS = (*lists.FILTERS, "status")
 
 
 @dataclass
 class ServedSite:
     store: Store
-    observer: Observer
-    streams: Streams
-    _rendered: PageCache = field(default_factory=PageCache)
+    rendered: PageCache = field(default_factory=PageCache)
 
-    def routes(self) -> dict[str, Handler]:
+    def __post_init__(self) -> None:
+        self.observer = Observer(self.store)
+        self.streams = Streams(self.observer.progress)
+
+    def close(self) -> None:
+        """End what would keep the server from ending."""
+        self.rendered.closing = True
+        self.streams.close()
+
+    def routes(self) -> list[BaseRoute]:
         """What there is; every name in an address is looked up and never made part of a path."""
-        handlers = {
+        pages = {
             "/": self.home,
-            "/plans/{plan}": self.plan,
+            "/plans/{plan}": self.report,
             "/plans/{plan}/events": self.events,
-            "/plans/{plan}/table.{form}": self.plan_table,
-            "/results": self.results,
-            "/results/table.{form}": self.results_table,
+            "/plans/{plan}/table.{form}": self.table,
+            "/results": self.report,
+            "/results/table.{form}": self.table,
             "/runs": self.runs,
             "/runs/table.{form}": self.runs_table,
             "/runs/{run}": self.run,
             "/runs/{run}/log": self.log,
             "/compare": self.compare,
             "/compare/table.{form}": self.compared_table,
-            "/static/{name}": self.static,
         }
-        return {path: self._explained(handler) for path, handler in handlers.items()}
-
-    def _explained(self, handler: Handler) -> Handler:
-        """Show the reader that the index is damaged: the server is not at fault."""
-
-        def explained(request: Request) -> Response:
-            with blaming_the_index(self.store):
-                return handler(request)
-
-        return explained
+        explained = blaming_the_index(self.store)  # where that is damaged, the server is not at fault
+        routes = [Route(path, explained(page)) for path, page in pages.items()]
+        return [*routes, Mount("/static", StaticFiles(packages=[("paceline.report.page", "static")]))]
 
     def home(self, request: Request) -> Response:
-        page, plans = lists.plans(self.store, query_params.number(request, "page", 1))
+        page, plans = lists.plans(self.store, _number(request, "page") or 1)
         running = self.observer.running()
-        open_runs = [run for run in self.observer.open_runs() if run.is_alive]
-        return rendering.page(
+        return _page(
             "served_home.html.j2",
             page=page,
             plans=plans,
             running=running,
             progress=self.observer.progress(running) if running else None,
-            alone=[run for run in open_runs if not running],  # of no plan, such as those of `paceline explain`
-            folder=printable(str(self.store.folder)),
+            alone=[
+                run for run in self.observer.open_runs() if run.is_alive and not running
+            ],  # of no plan, such as those of `paceline explain`
+            folder=str(self.store.folder),
         )
 
-    def plan(self, request: Request) -> Response:
-        plan_id = self._plan_of(request)
-        progress = self.observer.progress(plan_id)
-        if progress and progress.state == "running" and SO_FAR not in request.query_params:
-            return self._running(plan_id, progress)
+    def report(self, request: Request) -> Response:
+        """Of a plan, or of all results."""
+        plan = self._plan_of(request)
+        progress = self.observer.progress(plan["id"]) if plan else None
+        if plan and progress and progress.state == "running" and not _so_far(request):
+            return self._running(plan, progress)
         changing = progress if progress and progress.state != "complete" else None
-        make = partial(self._report, request, plan_id, progress=progress)
-        return self._made(request, _report_key(request), make, HTMLResponse, changing)
+        make = partial(self._report, request, plan, changing)
+        return self._made(request, [*_chosen(request).items(), changing], make, HTMLResponse)
 
-    def _running(self, plan_id: str, progress: PlanProgress) -> Response:
+    def _running(self, plan: sqlite3.Row, progress: PlanProgress) -> Response:
         """At once, and without statistics: these would take a core from what is being measured."""
-        plan = self.store.query("SELECT suite, command FROM plan WHERE id = ?", plan_id)[0]
-        return rendering.page(
-            "served_running.html.j2",
-            progress=progress,
-            when=lists.moment(moment_of(plan_id)),
-            suite=printable(plan["suite"]),
-            command=printable(plan["command"]),
-            cells=lists.cells(self.store, plan_id),
-            report=f"/plans/{plan_id}?{SO_FAR}=1",
-        )
-
-    def results(self, request: Request) -> Response:
-        return self._made(request, _report_key(request), partial(self._report, request, None), HTMLResponse)
+        cells = lists.cells(self.store, plan["id"])
+        return _page("served_running.html.j2", plan=plan, progress=progress, cells=cells, so_far=SO_FAR)
 
     def _made(
-        self,
-        request: Request,
-        key: Hashable,
-        make: Callable[[], str],
-        answer: Callable[[str], Response],
-        changing: PlanProgress | None = None,
+        self, request: Request, asked: object, make: Callable[[], str], answer: Callable[[str], Response]
     ) -> Response:
         """What takes long: kept from before, or made now unless that would take a core from a measurement."""
-        stamp = self._stamp(), changing
-        anyway = SO_FAR in request.query_params
-        if not anyway and not self._rendered.has(key, stamp) and self.observer.is_busy():
+        key = request.url.path, str(asked), str(_so_far(request)), self._stamp()
+        if not _so_far(request) and not self.rendered.has(key) and self.observer.is_busy():
             address, running = request.url.include_query_params(**{SO_FAR: 1}), self.observer.running()
-            return rendering.page(
-                "served_busy.html.j2", running=running, address=f"{address.path}?{address.query}", status=503
-            )
-        return answer(self._rendered.page(key, stamp, make))
+            return _page("served_busy.html.j2", 503, running=running, address=f"{address.path}?{address.query}")
+        return answer(self.rendered.page(key, make))
 
-    def _report(self, request: Request, plan_id: str | None, **more: object) -> str:
-        from paceline.report.page.report_page import report_context
+    def _report(self, request: Request, plan: sqlite3.Row | None, progress: PlanProgress | None) -> str:
+        from paceline.report.page.report_page import layouts_of, report_context
 
-        rows = self._rows(request, plan_id)
-        filters, target = query_params.filters(request), query_params.target(request)
-        report = report_context(rows, self.store, layouts=self._layouts(plan_id), target=target, run_page="/runs/")
-        path = f"/plans/{plan_id}" if plan_id else "/results"
-        chosen = {**filters, "target": target}
-        query = urlencode({name: value for name, value in chosen.items() if value})
-        anyway = f"{SO_FAR}=1" if SO_FAR in request.query_params else ""
-        layout = self._layout(plan_id)
-        plans = self.store.query("SELECT suite, command FROM plan WHERE id = ?", plan_id)
-        return rendering.text(
+        rows, chosen = self._rows(request, plan), _chosen(request)
+        choices = lists.choices(self.store, plan["id"] if plan else None)
+        layouts = dict.fromkeys(choices["workload"], plan["layout"]) if plan else layouts_of(self.store)
+        report = report_context(rows, self.store, layouts=layouts, target=_target(request), run_page="/runs/")
+        return filled(
             "served_report.html.j2",
             report=report,
             details=inline_json(report.details),
-            made_by=printable(plans[0]["command"]) if plans else "paceline serve",
-            suite=printable(plans[0]["suite"]) if plans else "",
-            plan_id=plan_id,
-            so_far=SO_FAR if anyway else "",
-            path=path,
-            query=query,
-            layout=layout if layout in LAYOUTS else "",
-            download="&".join(filter(None, (query, anyway))),
-            filters=filters,
-            choices=lists.choices(self.store, plan_id),
-            target=target or "",
-            **{"progress": None, **more},
+            plan=plan,
+            progress=progress,
+            so_far=_so_far(request),
+            path=request.url.path,
+            layout=plan["layout"] if plan and plan["layout"] in LAYOUTS else "",
+            query=urlencode({**chosen, **_so_far(request)}),
+            chosen=chosen,
+            choices=choices,
         )
 
-    def _rows(self, request: Request, plan_id: str | None) -> list[Row]:
-        filters = {name: value for name, value in query_params.filters(request).items() if value}
-        if plan_id:
-            rows = table_rows(self.store, {"plan": plan_id, **filters}, query_params.target(request))
-        else:
-            rows = table_rows(self.store, filters, query_params.target(request), everything=True)
+    def _rows(self, request: Request, plan: sqlite3.Row | None) -> list[Row]:
+        filters = {name: value for name, value in _named(request, lists.FILTERS).items() if value}
+        of_plan = {"plan": plan["id"]} if plan else {}
+        rows = table_rows(self.store, {**of_plan, **filters}, _target(request), everything=plan is None)
         if not rows:
             asked = ", ".join(f"{name} {quoted(value)}" for name, value in filters.items())
             raise UserError(f"No results match {asked}." if asked else "There are no results yet.")
         return rows
 
-    def _layouts(self, plan_id: str | None) -> Mapping[str, str]:
-        from paceline.report.page.report_page import layouts_of
+    def table(self, request: Request) -> Response:
+        plan, known = self._plan_of(request), ("rows", *LAYOUTS)
+        layout = request.query_params.get("layout") or (plan["layout"] if plan else "rows")
+        if layout not in known:
+            raise unknown("layout", layout, known)
+        asked = [*_chosen(request).items(), layout]
+        return self._download(request, asked, lambda form: in_layout(self._rows(request, plan), layout, form))
 
-        if plan_id is None:
-            return layouts_of(self.store)
-        return dict.fromkeys(lists.choices(self.store, plan_id)["workload"], self._layout(plan_id))
-
-    def _layout(self, plan_id: str | None) -> str:
-        """The shape of a plan's table; all results together have a row for each cell."""
-        plans = self.store.query("SELECT layout FROM plan WHERE id = ?", plan_id)
-        return plans[0]["layout"] if plans else "rows"
-
-    def plan_table(self, request: Request) -> Response:
-        return self._table(request, self._plan_of(request))
-
-    def results_table(self, request: Request) -> Response:
-        return self._table(request, None)
-
-    def _table(self, request: Request, plan_id: str | None) -> Response:
-        layout = query_params.layout(request, self._layout(plan_id))
-        key = _report_key(request), layout
-        return self._download(request, key, lambda form: in_layout(self._rows(request, plan_id), layout, form))
-
-    def _download(self, request: Request, key: Hashable, make: Callable[[str], str]) -> Response:
+    def _download(self, request: Request, asked: object, make: Callable[[str], str]) -> Response:
         form, answer = _attached(request)
-        return self._made(request, (form, key), lambda: make(form), answer)
+        return self._made(request, asked, lambda: make(form), answer)
 
     def events(self, request: Request) -> Response:
-        plan_id = self._plan_of(request)
+        plan_id = request.path_params["plan"]
+        self._plan_of(request)
         if self.streams.are_full:
             raise HTTPException(503, "Too many pages watch already; reload this one later.")
         if request.method == "HEAD":
@@ -205,71 +162,60 @@ class ServedSite:
         return StreamingResponse(self.streams.of_plan(plan_id), media_type="text/event-stream")
 
     def runs(self, request: Request) -> Response:
-        chosen = query_params.of_runs(request)
-        page, found = lists.runs(self.store, chosen, query_params.number(request, "page", 1))
-        return rendering.page(
+        chosen = _named(request, RUN_FILTERS)
+        page, found = lists.runs(self.store, chosen, _number(request, "page") or 1)
+        first = page.number == 1 and not chosen["status"]  # none of those that are open is ok or failed yet
+        open_runs = self.observer.open_runs() if first else []
+        return _page(
             "served_runs.html.j2",
             page=page,
             runs=found,
-            open_runs=self._open_runs(chosen) if page.number == 1 else [],
+            open_runs=[run for run in open_runs if comparison.wanted(run.cell, chosen)],
             filters=chosen,
             choices={**lists.choices(self.store), "status": ["ok", "failed"]},
             query=urlencode({name: value for name, value in chosen.items() if value}),
         )
 
-    def _open_runs(self, chosen: Mapping[str, str | None]) -> list[OpenRun]:
-        """Those that the filters choose; none of them is ok or failed yet."""
-        found = [] if chosen["status"] else self.observer.open_runs()
-        return [run for run in found if comparison.wanted(run.cell, chosen)]
-
     def runs_table(self, request: Request) -> Response:
         """At once, whatever is measured: it is one plain query, as the list itself."""
         form, answer = _attached(request)
-        return answer(run_download.FORMATS[form](run_download.listed_runs(self.store, query_params.of_runs(request))))
+        return answer(lists.FORMATS[form](lists.listed_runs(self.store, _named(request, RUN_FILTERS))))
 
     def run(self, request: Request) -> Response:
         found = run_page.one_run(self.store, request.path_params["run"])
         if found is None:
             raise HTTPException(404)
-        at = query_params.number(request, "at", -1)
-        shown = logs.window(found.log, at if at >= 0 else None)
-        return rendering.page("served_run.html.j2", run=found, log=shown, headings=run_page.EVENT_HEADINGS)
+        shown = logs.window(found.log, _number(request, "at"))
+        return _page("served_run.html.j2", run=found, log=shown)
 
     def log(self, request: Request) -> Response:
         folder = run_page.folder_of(self.store, request.path_params["run"])
         if folder is None:
             raise HTTPException(404)
-        tail = query_params.number(request, "tail", -1)
-        return logs.raw(folder / LOG_FILE, request.headers.get("range"), tail if tail >= 0 else None)
+        return logs.raw(folder / LOG_FILE, request.headers.get("range"), _number(request, "tail"))
 
     def compare(self, request: Request) -> Response:
-        asked = query_params.of_comparison(request)
+        asked, so_far = _named(request, comparison.FIELDS), _so_far(request)
         if not asked["old"] and not asked["new"]:
-            return HTMLResponse(compare_page.form(self.store, asked))
-        key = request.url.path, tuple(asked.items()), SO_FAR in request.query_params
-        so_far = SO_FAR if SO_FAR in request.query_params else ""
-        make = partial(compare_page.compared_page, self.store, asked, so_far)
+            return HTMLResponse(comparison.form(self.store, asked, so_far))
+        make = partial(comparison.compared_page, self.store, asked, so_far)
         try:
-            return self._made(request, key, make, HTMLResponse)
+            return self._made(request, asked, make, HTMLResponse)
         except UserError as error:
-            return HTMLResponse(compare_page.form(self.store, asked, problem=printable(str(error))), 400)
+            return HTMLResponse(comparison.form(self.store, asked, so_far, problem=str(error)), 400)
 
     def compared_table(self, request: Request) -> Response:
-        asked, formats = query_params.of_comparison(request), comparison.FORMATS
-        key = request.url.path, tuple(asked.items())
-        return self._download(request, key, lambda form: formats[form](comparison.compared(self.store, asked)))
+        asked, formats = _named(request, comparison.FIELDS), comparison.FORMATS
+        return self._download(request, asked, lambda form: formats[form](comparison.compared(self.store, asked)))
 
-    def static(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in STATIC:
+    def _plan_of(self, request: Request) -> sqlite3.Row | None:
+        """None where the address names none."""
+        if "plan" not in request.path_params:
+            return None
+        plans = self.store.query("SELECT * FROM plan WHERE id = ?", request.path_params["plan"])
+        if not plans:
             raise HTTPException(404)
-        return Response(asset(name), media_type=STATIC[name])
-
-    def _plan_of(self, request: Request) -> str:
-        plan_id: str = request.path_params["plan"]
-        if not self.store.query("SELECT 1 FROM plan WHERE id = ?", plan_id):
-            raise HTTPException(404)
-        return plan_id
+        return plans[0]
 
     def _stamp(self) -> object:
         """Changes with results and with certificates that networks are equal."""
@@ -277,10 +223,43 @@ class ServedSite:
         return index_stamp(self.store), verified.stat().st_mtime_ns if verified.exists() else 0
 
 
-def _report_key(request: Request) -> Hashable:
-    """Tells pages apart by what is read from an address: whatever else stands in it makes no other page."""
-    chosen = tuple(query_params.filters(request).items())
-    return request.url.path, chosen, query_params.target(request), SO_FAR in request.query_params
+def _page(template: str, status: int = 200, **context: object) -> Response:
+    return HTMLResponse(filled(template, **context), status)
+
+
+def _so_far(request: Request) -> dict[str, str]:
+    """What an address has to say for results to be shown while more are measured, if it says so."""
+    return {SO_FAR: "1"} if SO_FAR in request.query_params else {}
+
+
+def _named(request: Request, names: Iterable[str]) -> dict[str, str]:
+    """What the fields of a form send; empty where nothing is said."""
+    return {name: request.query_params.get(name, "") for name in names}
+
+
+def _target(request: Request) -> float | None:
+    text = request.query_params.get("target")
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise UserError(f"The target is a part of the test images such as 0.7, not {quoted(text)}.")
+    return value
+
+
+def _number(request: Request, name: str) -> int | None:
+    """A whole number from 0 up; anything else is as if it had not been said."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
+
+
+def _chosen(request: Request) -> dict[str, object]:
+    """The cells and the target that a report is made for: whatever else stands in an address makes no other page."""
+    asked = {**_named(request, lists.FILTERS), "target": _target(request)}
+    return {name: value for name, value in asked.items() if value}
 
 
 def _attached(request: Request) -> tuple[str, Callable[[str], Response]]:

@@ -7,13 +7,13 @@ import ipaddress
 import re
 import secrets
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote, urlencode
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import cookie_parser
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -92,10 +92,8 @@ class Guard:
         self._headers = {**HEADERS, "content-security-policy": header_policy()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)  # the start and the end of the server
-            return
-        refusal = next((answer for check in CHECKS if (answer := check(scope, self._access))), None)
+        request = Request(scope)
+        refusal = next((answer for check in CHECKS if (answer := check(request, self._access))), None)
         await (refusal or self._app)(scope, receive, self._marking(send))
 
     def _marking(self, send: Send) -> Send:
@@ -109,53 +107,50 @@ class Guard:
 
 def header_policy() -> str:
     """That of the report, plus our own files next to what stands inside the page; a header can also forbid frames."""
-    text = policy(connect="'self'")
+    text = policy().replace("connect-src 'none'", "connect-src 'self'")
     for kind in ("script-src", "style-src"):
         text = text.replace(kind, f"{kind} 'self'")
     return f"{text}; img-src 'self'; frame-ancestors 'none'"  # a browser asks for an icon
 
 
-def _foreign_host(scope: Scope, access: Access) -> Response | None:
+def _foreign_host(request: Request, access: Access) -> Response | None:
     """A name that an attacker has made point to this machine would let their page read ours."""
-    hosts = Headers(scope=scope).getlist("host")
+    hosts = request.headers.getlist("host")
     if len(hosts) == 1 and access.knows(hosts[0]):
         return None
     return _refused(421, "This server does not answer to that host name; use the address that it printed.")
 
 
-def _wrong_method(scope: Scope, access: Access) -> Response | None:
-    if scope["method"] in METHODS:
+def _wrong_method(request: Request, access: Access) -> Response | None:
+    if request.method in METHODS:
         return None
-    answer = _refused(405, "Results can be read here and nothing else: use GET.")
-    answer.headers["allow"] = ", ".join(METHODS)
-    return answer
+    return _refused(405, "Results can be read here and nothing else: use GET.", allow=", ".join(METHODS))
 
 
-def _too_long(scope: Scope, access: Access) -> Response | None:
-    if len(scope["raw_path"]) <= LONGEST_PATH and len(scope["query_string"]) <= LONGEST_QUERY:
+def _too_long(request: Request, access: Access) -> Response | None:
+    if len(request.scope["raw_path"]) <= LONGEST_PATH and len(request.scope["query_string"]) <= LONGEST_QUERY:
         return None
     return _refused(414, "This address is too long.")
 
 
-def _foreign_page(scope: Scope, access: Access) -> Response | None:
+def _foreign_page(request: Request, access: Access) -> Response | None:
     """Other sites may link here, but not make their pages load ours behind the reader's back."""
-    headers = Headers(scope=scope)
-    own = headers.get("sec-fetch-site", "none") in ("same-origin", "none")
-    mode, shown_as = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
+    own = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+    mode, shown_as = request.headers.get("sec-fetch-mode"), request.headers.get("sec-fetch-dest")
     if own or (mode == "navigate" and shown_as == "document"):  # a frame navigates, too
         return None
     return _refused(403, "Pages of other sites get nothing from this server.")
 
 
-def _no_token(scope: Scope, access: Access) -> Response | None:
+def _no_token(request: Request, access: Access) -> Response | None:
     if access.token is None:
         return None
-    pairs = parse_qsl(scope["query_string"].decode("latin-1"))
-    given = [value for name, value in pairs if name == TOKEN_PARAMETER]
-    if any(_equal(value, access.token) for value in given):
-        rest = urlencode([(name, value) for name, value in pairs if name != TOKEN_PARAMETER])
-        return _welcome(quote(scope["path"]) + (f"?{rest}" if rest else ""), access)
-    if any(_equal(value, access.token) for value in (*_cookies(scope, access.cookie), *_bearers(scope))):
+    if any(_equal(value, access.token) for value in request.query_params.getlist(TOKEN_PARAMETER)):
+        rest = [(name, value) for name, value in request.query_params.multi_items() if name != TOKEN_PARAMETER]
+        return _welcome(quote(request.scope["path"]) + (f"?{urlencode(rest)}" if rest else ""), access)
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    bearer = given.strip() if scheme.lower() == "bearer" else ""  # of scripts, which keep no cookie
+    if any(_equal(value, access.token) for value in (request.cookies.get(access.cookie, ""), bearer)):
         return None
     where = "open the address that `paceline serve` has printed, or send the header `Authorization: Bearer TOKEN`"
     return _refused(401, f"This server wants its token: {where}.")
@@ -163,21 +158,6 @@ def _no_token(scope: Scope, access: Access) -> Response | None:
 
 def _equal(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(), token.encode())
-
-
-def _cookies(scope: Scope, name: str) -> Iterable[str]:
-    for text in Headers(scope=scope).getlist("cookie"):
-        kept = cookie_parser(text)  # the standard library's stops at the first cookie of others that it cannot read
-        if name in kept:
-            yield kept[name]
-
-
-def _bearers(scope: Scope) -> Iterable[str]:
-    """For scripts, which follow no welcome and keep no cookie."""
-    for text in Headers(scope=scope).getlist("authorization"):
-        scheme, _, given = text.partition(" ")
-        if scheme.lower() == "bearer":
-            yield given.strip()
 
 
 def _welcome(address: str, access: Access) -> Response:
@@ -194,14 +174,9 @@ def _welcome(address: str, access: Access) -> Response:
     return answer
 
 
-def _refused(status: int, line: str) -> Response:
-    return PlainTextResponse(f"{line}\n", status_code=status)
+def _refused(status: int, line: str, **headers: str) -> Response:
+    return PlainTextResponse(f"{line}\n", status, headers)
 
 
-CHECKS: tuple[Callable[[Scope, Access], Response | None], ...] = (
-    _foreign_host,
-    _wrong_method,
-    _too_long,
-    _foreign_page,
-    _no_token,
-)
+CHECKS: tuple[Callable[[Request, Access], Response | None], ...]
+CHECKS = (_foreign_host, _wrong_method, _too_long, _foreign_page, _no_token)
