@@ -252,7 +252,7 @@ def test_place_that_cannot_be_listened_on_is_the_users_mistake(
 def test_taken_port_is_one_line_with_the_cure(paceline: CommandLine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        ended = paceline("serve", "--port", str(port))
+        ended = paceline.apart("serve", "--port", str(port))
     assert (ended.returncode, ended.stderr) == (
         1,
         f"paceline: Port {port} of 127.0.0.1 is taken; --port {port + 1} names another, 0 any free one.\n",

@@ -227,7 +227,7 @@ def test_markdown_has_a_line_for_each_part_and_the_sum() -> None:
     ],
 )
 def test_mistake_is_one_line(paceline: CommandLine, words: list[str], message: str) -> None:
-    ended = paceline.here("explain", "cifar10-conv", *words)
+    ended = paceline("explain", "cifar10-conv", *words)
     assert ended.returncode == 1
     assert message in ended.stderr
     assert ended.stderr.count("\n") == 1
