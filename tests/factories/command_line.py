@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from paceline.cli import main
+from paceline.store import newer_records
 from paceline.system.processes import RUN_VARIABLE
 
 
@@ -93,6 +94,7 @@ def here(*words: str) -> subprocess.CompletedProcess[str]:
         warnings.catch_warnings(),
         pytest.raises(SystemExit) as end,
     ):
+        newer_records._say.cache_clear()  # what a process says once, the next one says again
         warnings.simplefilter("ignore", UserWarning)  # cyclopts sees pytest, and wonders about the command line
         main()
     return subprocess.CompletedProcess(words, int(end.value.code or 0), _text(out), _text(err))
