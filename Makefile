@@ -5,6 +5,8 @@ BIN := .venv/bin
 TOGETHER := -n 3 --dist worksteal -m "not alone"
 ONE_AT_A_TIME := -m alone
 FAST := -n 2 --dist worksteal -m "not (real or browser or alone or slow)"
+# Tests start programs many hundreds of times: these are compiled once, also where Python is told to keep nothing.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-fast check docs format clean
 

@@ -51,11 +51,12 @@ def held_when_stopped(shape: Shape, target: float, trials: int) -> float:
     """Likewise, of the interval at which `--interval-target` ends the rounds, or of the last that the budget allows."""
     stream = np.random.default_rng((SEED, round(1000 * target)))
     values, truth = shape(stream, (trials, MOST_RUNS)), true_median(shape)
-    held, goes_on = np.zeros(trials, bool), np.ones(trials, bool)
+    held, going_on = np.zeros(trials, bool), np.arange(trials)
     for count in range(LEAST_TO_STOP, MOST_RUNS + 1):  # as a cell's runs come one by one
-        low, high = intervals(values[:, :count], SEQUENTIAL_CONFIDENCE)
-        held[goes_on] = holds((low, high), truth)[goes_on]
-        goes_on &= high - low > target * np.median(values[:, :count], axis=1)
+        known = values[going_on, :count]
+        low, high = intervals(known, SEQUENTIAL_CONFIDENCE)
+        held[going_on] = holds((low, high), truth)
+        going_on = going_on[high - low > target * np.median(known, axis=1)]
     return float(np.mean(held))
 
 

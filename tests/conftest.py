@@ -30,12 +30,33 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(opened.close)
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around the choice of tests by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """What needs the data set is slow, since a machine without it has to download it first."""
     for item in items:
         if "cifar10" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")
+    yield
+    if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
+        items[:] = long_ones_first(items, int(workers))
+
+
+def long_ones_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """In the equal part of all tests that each worker begins with, and of which others take over what it has left.
+
+    Else one would still be busy with its last test when the others are idle.
+    """
+    long = [item for item in items if is_long(item)]
+    short = [item for item in items if not is_long(item)]
+    return [item for part in range(workers) for some in (long, short) for item in _part(some, part, workers)]
+
+
+def is_long(item: pytest.Item) -> bool:
+    return any(item.iter_markers("real")) or any(item.iter_markers("slow"))
+
+
+def _part(items: list[pytest.Item], part: int, parts: int) -> list[pytest.Item]:
+    return items[len(items) * part // parts : len(items) * (part + 1) // parts]
 
 
 @pytest.fixture(scope="session", autouse=True)

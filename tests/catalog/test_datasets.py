@@ -26,7 +26,16 @@ from paceline.catalog.datasets import PreparedDataset
 from paceline.catalog.datasets.cifar10 import SPEC
 from paceline.catalog.datasets.downloads import Download
 from paceline.system.errors import UserError
-from tests.factories.cifar10 import BATCHES, arguments, environment, left_in, paceline_data, pack, write_batches
+from tests.factories.cifar10 import (
+    BATCHES,
+    arguments,
+    environment,
+    left_in,
+    paceline_data,
+    paceline_data_apart,
+    pack,
+    write_batches,
+)
 from tests.factories.command_line import send, wait_until
 
 # Of the files in the official archive, as several projects that read it publish them.
@@ -296,13 +305,8 @@ def test_get_that_is_cut_off_leaves_no_half_data(cut_off: int, home: Path, batch
 
 
 def test_file_size_limit_is_one_line_and_leaves_nothing(home: Path, batches: Path) -> None:
-    ended = subprocess.run(
-        ["prlimit", "--fsize=100000000", *arguments("get", "cifar10", "--from", batches)],
-        env=environment(home),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    limit = ("prlimit", "--fsize=100000000")
+    ended = paceline_data_apart(home, "get", "cifar10", "--from", batches, limit=limit)
     assert ended.returncode == 1
     assert re.fullmatch(r"paceline: Cannot write \S+/train_images\.npy: File too large; nothing .*\n", ended.stderr)
     assert left_in(home) == []
@@ -314,7 +318,7 @@ def test_full_disk_is_one_line_and_leaves_nothing(home: Path, batches: Path) -> 
     if subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", home], capture_output=True, check=False).returncode:
         pytest.skip("needs the right to mount a small disk")
     try:
-        ended = paceline_data(home, "get", "cifar10", "--from", batches)
+        ended = paceline_data_apart(home, "get", "cifar10", "--from", batches)
         left, used = left_in(home), shutil.disk_usage(home).used
     finally:
         subprocess.run(["umount", home], check=True)

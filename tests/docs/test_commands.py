@@ -6,6 +6,7 @@ own frameworks and sizes, every command is parsed and planned in test_docs.py.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -23,6 +24,7 @@ import pytest
 from paceline.catalog import datasets
 from paceline.cli import app, main
 from tests.docs.documented import COMMANDS, ROOT, all_commands, flags_of
+from tests.factories.command_line import here
 
 EXCEPTIONS = {  # what is not run, and why
     "make demo": "sets up two frameworks and measures for minutes",
@@ -108,8 +110,8 @@ def shared(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def paceline(folder: Path, command: str, *words: str) -> None:
-    line = [sys.executable, "-m", "paceline", command, "--store", "results", *words]
-    made = subprocess.run(line, cwd=folder, check=False, capture_output=True, text=True)
+    with contextlib.chdir(folder):
+        made = here(command, "--store", "results", *words)
     assert made.returncode == 0, made.stderr + made.stdout
 
 
@@ -137,7 +139,7 @@ def _filled_in(words: Sequence[str], folder: Path) -> list[str]:
     runs = sorted((path.parent.name for path in folder.glob("results/runs/*/outcome.json")), reverse=True)
     ids = {"RUN": iter(runs), "ID": iter(path.stem for path in folder.glob("results/plans/*.json"))}
     known = [next(ids[word]) if word in ids else word for word in words]
-    return [next((here for word, here in WORDS.items() if re.fullmatch(word, each)), each) for each in known]
+    return [next((ours for word, ours in WORDS.items() if re.fullmatch(word, each)), each) for each in known]
 
 
 def _with(words: Sequence[str], values: dict[str, str], wanted: Sequence[str] = ()) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.factories.command_line import CommandLine
+from tests.factories.command_line import CommandLine, here
 
 SHORT = ("--steps", "20", "--warmup", "2")
 QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
@@ -67,7 +67,7 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
     ],
 )
 def test_mistake_is_one_line_and_writes_nothing(paceline: CommandLine, words: list[str], message: str) -> None:
-    ended = paceline.here("run", *words)
+    ended = paceline("run", *words)
     assert ended.returncode == 1
     assert message in ended.stderr
     assert ended.stderr.startswith("paceline: ")
@@ -200,7 +200,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("free_bytes", [4_000, 100_000, 190_000])
 def test_full_disk_is_one_line_and_keeps_what_is_whole(small_disk: Path, free_bytes: int) -> None:
     (small_disk / "ballast").write_bytes(bytes(256 * 1024 - free_bytes))
-    ended = CommandLine(small_disk / "store")("run", "cifar10-conv", "--framework", "fake", *SHORT, "--repeats", "50")
+    ended = CommandLine(small_disk / "store").apart(
+        "run", "cifar10-conv", "--framework", "fake", *SHORT, "--repeats", "50"
+    )
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1].startswith("paceline: Cannot ")
     assert "Traceback" not in ended.stderr
@@ -211,7 +213,7 @@ def test_full_disk_is_one_line_and_keeps_what_is_whole(small_disk: Path, free_by
 
 def test_read_only_store_is_one_line(small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    ended = CommandLine(small_disk / "store")("run", "cifar10-conv", *QUICK)
+    ended = CommandLine(small_disk / "store").apart("run", "cifar10-conv", *QUICK)
     assert ended.returncode == 1
     assert "Read-only file system" in ended.stderr
     assert ended.stderr.count("\n") == 1
@@ -234,7 +236,8 @@ def test_help_is_fast() -> None:
 
 
 @pytest.mark.slow
-def test_every_command_explains_itself(paceline: CommandLine) -> None:
+def test_every_command_explains_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     commands = (
         "plan",
         "run",
@@ -250,13 +253,7 @@ def test_every_command_explains_itself(paceline: CommandLine) -> None:
         "index",
     )
     for command in commands:
-        shown = subprocess.run(
-            [sys.executable, "-m", "paceline", command, "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "COLUMNS": "80"},
-        ).stdout
+        shown = here(command, "--help").stdout
         assert f"Usage: paceline {command}" in shown
         assert max(map(len, shown.splitlines())) <= 80
 
@@ -312,7 +309,6 @@ def test_reader_that_has_seen_enough_is_no_error() -> None:
 
 
 def test_list_says_whose_exchange_it_is_where_it_is_not_the_frameworks_own() -> None:
-    command = [sys.executable, "-m", "paceline", "list", "frameworks"]
-    listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    listed = here("list", "frameworks").stdout
     assert "neon: the exchange between devices is Paceline's own, since neon's add-on" in listed
     assert "torch: the exchange" not in listed

@@ -76,7 +76,7 @@ def test_log_holds_all_that_was_printed(paceline: CommandLine) -> None:
 
 @pytest.mark.slow
 def test_memory_that_runs_out_under_a_limit_is_named(paceline: CommandLine) -> None:
-    ended = paceline("run", "cifar10-conv", "--framework", "fake+memory", *SHORT, limit_bytes=3 * 2**30)
+    ended = paceline.apart("run", "cifar10-conv", "--framework", "fake+memory", *SHORT, limit_bytes=2**30)
     assert ended.returncode == 2, ended.stderr
     (row,) = paceline.rows()
     assert row["reason"].startswith("out of memory in train: ")

@@ -103,7 +103,6 @@ def test_import_knows_the_runs_of_the_machine_that_is_named(tmp_path: Path, monk
         save_plan(store, {CELL: ["one"]})
         save(store, of_machine(run_id, "one", named(monkeypatch, "node-2")))
     export_bundle(forged, ALL, tmp_path / "bundle.zip")
-    monkeypatch.setenv(VARIABLE, "")  # put back in the end
-    refused = CommandLine(here.folder).here("import", str(tmp_path / "bundle.zip"), *NAME)
+    refused = CommandLine(here.folder)("import", str(tmp_path / "bundle.zip"), *NAME)
     assert refused.returncode == 1
     assert f"run {SECOND} says that this machine measured what it has as run {FIRST}" in refused.stderr

@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 from paceline.catalog.datasets import PreparedDataset
+from tests.factories.command_line import here
 
 BATCHES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
 
@@ -48,9 +51,14 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def paceline_data(home: Path, *words: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        arguments(*words), env=environment(home, **more), capture_output=True, text=True, timeout=120, check=False
-    )
+    with mock.patch.dict(os.environ, environment(home, **more)):
+        return here("data", *map(str, words))
+
+
+def paceline_data_apart(home: Path, *words: str | Path, limit: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, which is gone with all that it has opened."""
+    command = [*limit, *arguments(*words)]
+    return subprocess.run(command, env=environment(home), capture_output=True, text=True, timeout=120, check=False)
 
 
 def left_in(home: Path) -> list[str]:

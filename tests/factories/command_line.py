@@ -1,4 +1,4 @@
-"""Drives the real `paceline` command with results in a place of its own."""
+"""Drives the real `paceline` command with results in a place of its own: in this process, or in one of its own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from paceline.cli import main
+from paceline.store import newer_records
 from paceline.system.processes import RUN_VARIABLE
 
 
@@ -33,14 +34,15 @@ class CommandLine:
     def arguments(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "paceline", *words, "--store", str(self.store)]
 
-    def __call__(self, *words: str, limit_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return here(*words, "--store", str(self.store))
+
+    def apart(self, *words: str, limit_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
+        """In a process of its own, where what the process itself does or meets is looked at."""
         limit = ["prlimit", f"--as={limit_bytes}"] if limit_bytes else []
         return subprocess.run(
             [*limit, *self.arguments(*words)], capture_output=True, text=True, timeout=300, check=False
         )
-
-    def here(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return here(*words, "--store", str(self.store))
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(self.arguments(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -83,18 +85,29 @@ class CommandLine:
 
 
 def here(*words: str) -> subprocess.CompletedProcess[str]:
-    """`paceline` in this process, which saves the start of another: for commands that end before they measure."""
-    out, err = io.StringIO(), io.StringIO()
+    """`paceline` in this process, which saves the start of another; nothing of it stays but what it wrote."""
     with (
         mock.patch.object(sys, "argv", ["paceline", *words]),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
+        mock.patch.dict(os.environ),
+        contextlib.redirect_stdout(_captured()) as out,
+        contextlib.redirect_stderr(_captured()) as err,
         warnings.catch_warnings(),
         pytest.raises(SystemExit) as end,
     ):
+        newer_records._say.cache_clear()  # what a process says once, the next one says again
         warnings.simplefilter("ignore", UserWarning)  # cyclopts sees pytest, and wonders about the command line
         main()
-    return subprocess.CompletedProcess(words, int(end.value.code or 0), out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess(words, int(end.value.code or 0), _text(out), _text(err))
+
+
+def _captured() -> io.TextIOWrapper:
+    """What a pipe is to a process: text that may be written as bytes, too."""
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+
+
+def _text(captured: io.TextIOWrapper) -> str:
+    captured.seek(0)
+    return captured.read()
 
 
 def _run_of(process: psutil.Process) -> str | None:

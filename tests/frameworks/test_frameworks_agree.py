@@ -113,7 +113,7 @@ def test_ranks_agree_only_when_all_are_ready(seen: Probe) -> None:
 
 @pytest.mark.parametrize(
     ("workload", "rate", "batch", "frameworks"),
-    [("cifar10-conv", "0.002", "128", REAL), ("cifar10-resnet20", "0.01", "32", ["torch", "jax"])],
+    [("cifar10-conv", "0.002", "32", REAL), ("cifar10-resnet20", "0.01", "32", ["torch", "jax"])],
 )
 def test_first_twenty_losses_of_a_workload_are_equal(
     paceline: CommandLine, workload: str, rate: str, batch: str, frameworks: list[str]
@@ -124,7 +124,7 @@ def test_first_twenty_losses_of_a_workload_are_equal(
     then 1e-3 away from PyTorch in float64 within twenty steps, and no two frameworks can be closer than that.
     """
     flags = ("--framework", ",".join(frameworks), "--devices", "1xcpu,2xcpu", "--data", "fake:python", "--lr", rate)
-    short = ("--batch-size", batch, "--steps", "20", "--warmup", "1", "--repeats", "1")
+    short = ("--batch-size", batch, "--cores-per-device", "1", "--steps", "20", "--warmup", "1", "--repeats", "1")
     ended = paceline("run", workload, *flags, *short)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     rows = [row for row in paceline.rows() if row["status"] != "skipped"]

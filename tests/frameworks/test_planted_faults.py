@@ -17,7 +17,7 @@ from paceline.studies.equivalence import probing
 from paceline.studies.equivalence.probing import Arrays, probe, reference_probe
 from paceline.studies.equivalence.tolerances import END_TO_END, QUANTITIES, derived, differences_of
 from paceline.studies.equivalence.verification_cases import VerificationCase
-from paceline.studies.equivalence.verify import make_verification, verify
+from paceline.studies.equivalence.verify import Verification, make_verification, verify
 from paceline.system.machine.hardware import this_machine
 from paceline_worker.graph import Graph
 from paceline_worker.protocol import Job
@@ -98,6 +98,14 @@ def test_wrong_weight_of_shares_is_caught_in_bfloat16(monkeypatch: pytest.Monkey
     assert not wrong["output"]
 
 
+@cache
+def asked(devices: str, precision: str, shares: str) -> Verification:
+    """The same of every framework."""
+    workload = known_workload("cifar10-conv")
+    question = VerificationCase(workload=workload, devices=parse_devices(devices), precision=precision, shares=shares)
+    return make_verification(question, this_machine(), print)
+
+
 @pytest.mark.parametrize(
     ("framework", "devices", "precision", "shares"),
     [
@@ -107,8 +115,6 @@ def test_wrong_weight_of_shares_is_caught_in_bfloat16(monkeypatch: pytest.Monkey
     ],
 )
 def test_nothing_is_found_where_nothing_is_planted(framework: str, devices: str, precision: str, shares: str) -> None:
-    workload = known_workload("cifar10-conv")
-    question = VerificationCase(workload=workload, devices=parse_devices(devices), precision=precision, shares=shares)
-    found = verify(find(framework), make_verification(question, this_machine(), print), print)
+    found = verify(find(framework), asked(devices, precision, shares), print)
     assert found.equal, found
     assert (found.precision, found.shares) == (precision, shares)

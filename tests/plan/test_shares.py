@@ -256,7 +256,8 @@ def test_one_device_is_measured_plain_and_wrapped(paceline: CommandLine) -> None
 def test_real_training_on_a_slowed_device_gains_by_measured_shares(paceline: CommandLine) -> None:
     """By the fastest step of each, since others may use the machine for some of them."""
     flags = ("--devices", "2xcpu", "--shares", "equal,measured", "--slow", "1:3.0", "--cores-per-device", "1")
-    ended = paceline("run", "cifar10-conv", "--framework", "torch", *flags, *SHORT[:-1], "1")
+    shorter = ("--steps", "10", "--warmup", "2", "--repeats", "1")
+    ended = paceline("run", "cifar10-conv", "--framework", "torch", *flags, *shorter)
     assert ended.returncode == 0, ended.stderr
     equal, measured = paceline.rows()
     assert measured["shares"] == shares_by_pilots(paceline)

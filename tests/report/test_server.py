@@ -185,7 +185,7 @@ def test_downloaded_list_has_all_its_parts(tmp_path: Path) -> None:
 
 def test_two_plans_are_compared(site: Site) -> None:
     query = f"?old=plan:{site.plan}&new=plan:{site.newer}&framework=fake"
-    assert "1 against 1 run can never show it" in site.served.ask(f"/compare{query}").text
+    assert "a single run has no interval" in site.served.ask(f"/compare{query}").text
     for plan, value in ((site.plan, "500"), (site.newer, "1,000")):
         assert f'<a href="/plans/{plan}">{value}</a>' in site.served.ask(f"/compare{query}").text
     found = json.loads(site.served.ask(f"/compare/table.json{query}").text)["cells"][0]
@@ -256,7 +256,7 @@ def test_place_that_cannot_be_listened_on_is_the_users_mistake(
 def test_taken_port_is_one_line_with_the_cure(paceline: CommandLine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        ended = paceline("serve", "--port", str(port))
+        ended = paceline.apart("serve", "--port", str(port))
     assert (ended.returncode, ended.stderr) == (
         1,
         f"paceline: Port {port} of 127.0.0.1 is taken; --port {port + 1} names another, 0 any free one.\n",

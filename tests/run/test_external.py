@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -40,7 +42,7 @@ from paceline.system.machine.gpus import Gpu
 from paceline.system.paths import environments_folder
 from paceline.system.processes import RUN_VARIABLE, state
 from paceline_worker.protocol import LEASE_FILE
-from tests.factories.command_line import CommandLine, send, wait_until
+from tests.factories.command_line import CommandLine, here, send, wait_until
 from tests.factories.machines import machine
 from tests.factories.runs import CELL, OK, cell, record, save_plan, save_run, trained
 
@@ -62,18 +64,16 @@ class Timing:
     def environment(self) -> dict[str, str]:
         return {**os.environ, "PACELINE_HOME": str(self.folder / "home"), "COLUMNS": "80"}
 
-    def words(self, flags: list[str], command: list[str]) -> list[str]:
+    def words(self, flags: tuple[str, ...], command: tuple[str, ...]) -> list[str]:
         store = [] if "--store" in flags else ["--store", str(self.store)]
-        return [PYTHON, "-m", "paceline", "time", *store, *flags, "--", *command]
+        return ["time", *store, *flags, "--", *command]
 
     def __call__(self, *command: str, flags: tuple[str, ...] = ("--repeats", "1")) -> subprocess.CompletedProcess[str]:
-        words = self.words(list(flags), list(command))
-        return subprocess.run(
-            words, capture_output=True, text=True, timeout=120, check=False, cwd=self.folder, env=self.environment
-        )
+        with contextlib.chdir(self.folder), mock.patch.dict(os.environ, self.environment):
+            return here(*self.words(flags, command))
 
     def start(self, *command: str) -> subprocess.Popen[bytes]:
-        words = self.words(["--repeats", "2"], list(command))
+        words = [PYTHON, "-m", "paceline", *self.words(("--repeats", "2"), command)]
         return subprocess.Popen(
             words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.folder, env=self.environment
         )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import hypothesis
@@ -25,6 +23,7 @@ from paceline.studies.audit.published import document_of
 from paceline.studies.audit.rules.all_rules import RULES, examine, judge
 from paceline.studies.audit.text.reading import read_csv, read_markdown
 from paceline.system.errors import UserError
+from tests.factories.command_line import here
 from tests.factories.machines import machine
 from tests.factories.runs import CELL, cell, on_devices, record, save_plan, save_run, trained
 
@@ -684,14 +683,8 @@ def test_own_report_is_right_in_every_shape(store: Store, layout: str) -> None:
 # The command
 
 
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "paceline", "audit", *words], capture_output=True, text=True, timeout=120, check=False
-    )
-
-
 def test_command_ends_with_2_where_something_is_wrong() -> None:
-    done = command("published")
+    done = here("audit", "published")
     assert done.returncode == 2
     assert "3040.19 / 100 epochs = 30.40" in " ".join(done.stdout.split())
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -699,7 +692,7 @@ def test_command_ends_with_2_where_something_is_wrong() -> None:
 
 def test_command_ends_with_0_where_nothing_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "right.csv").write_text("training time (s),epochs,s/epoch\n1000,10,100\n")
-    done = command(str(tmp_path / "right.csv"))
+    done = here("audit", str(tmp_path / "right.csv"))
     assert done.returncode == 0
     last_line = "right.csv: 1 check passed, nothing contradicts, 0 notes, 0 figures not checkable."
     assert " ".join(done.stdout.split()).endswith(last_line)
@@ -707,7 +700,7 @@ def test_command_ends_with_0_where_nothing_is_wrong(tmp_path: Path) -> None:
 
 def test_command_says_when_it_cannot_tell(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("| gpus | images/s |\n|---|---|\n| 1 | 100 |\n")
-    done = command(str(tmp_path / "page.md"))
+    done = here("audit", str(tmp_path / "page.md"))
     assert done.returncode == 4
     assert "cannot tell: no two figures of it say the same thing; 1 figure not" in " ".join(done.stdout.split())
     assert "no time in its row" in done.stdout
@@ -715,7 +708,7 @@ def test_command_says_when_it_cannot_tell(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "prose.md").write_text("No table.\n")
-    done = command(str(tmp_path / "prose.md"))
+    done = here("audit", str(tmp_path / "prose.md"))
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -741,7 +734,7 @@ def test_unreadable_file_is_a_users_error(tmp_path: Path, name: str, content: by
 def test_what_is_no_file_is_a_users_error_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "table.md")
     for path, kind in ((tmp_path / "table.md", "a pipe"), (Path("/dev/zero"), "a device")):
-        ended = command(str(path))
+        ended = here("audit", str(path))
         assert (
             ended.stderr == f"paceline: Cannot read the Markdown or CSV file {path}: it is {kind}, not a plain file.\n"
         )

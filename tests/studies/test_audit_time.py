@@ -130,8 +130,8 @@ def calls(text: str, suffix: str) -> int:
 @pytest.mark.parametrize("name", LARGE)
 def test_four_times_as_many_rows_take_four_times_the_work(name: str) -> None:
     suffix, made = LARGE[name]
-    once, often = (calls(made(count), suffix) for count in (1_000, 4_000))
-    assert often < 5 * once  # a square would be 16
+    once, often = (calls(made(count), suffix) for count in (500, 2_000))
+    assert often < 4.5 * once  # it is 4 at the most; a square would be 16
 
 
 PIECES = [

@@ -227,7 +227,7 @@ def test_markdown_has_a_line_for_each_part_and_the_sum() -> None:
     ],
 )
 def test_mistake_is_one_line(paceline: CommandLine, words: list[str], message: str) -> None:
-    ended = paceline.here("explain", "cifar10-conv", *words)
+    ended = paceline("explain", "cifar10-conv", *words)
     assert ended.returncode == 1
     assert message in ended.stderr
     assert ended.stderr.count("\n") == 1
@@ -309,7 +309,7 @@ def test_failed_ablation_is_named_with_its_cause(paceline: CommandLine) -> None:
 @pytest.mark.real
 @pytest.mark.alone
 def test_slowed_device_of_a_real_framework_is_imbalance(paceline: CommandLine) -> None:
-    flags = ("--framework", "torch", "--devices", "2xcpu", "--slow", "1:5.0", "--batch-size", "128")
+    flags = ("--framework", "torch", "--devices", "2xcpu", "--slow", "1:5.0", "--batch-size", "32")
     found = explained(paceline, *flags, "--steps", "8", "--warmup", "2", "--rounds", "2")
     first, second = (min(one["seconds_per_step"]) for one in found["ablations"] if one["name"].startswith("device "))
     assert second > 2 * first  # 5 by theory, 2.5 if another program has half of the first one's core

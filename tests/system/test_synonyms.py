@@ -119,10 +119,10 @@ def test_cards_are_numbers_and_0_is_the_first() -> None:
 
 
 def test_answer_is_one_line(paceline: CommandLine) -> None:
-    ended = paceline.here("plan", "resnet110", "--data", "fake:gpu")
+    ended = paceline("plan", "resnet110", "--data", "fake:gpu")
     assert ended.returncode == 1
     assert ended.stderr == "paceline: Unknown workload 'resnet110': here that is cifar10-resnet110.\n"
-    ended = paceline.here("plan", "cifar10-conv", "--scale", "0,1")
+    ended = paceline("plan", "cifar10-conv", "--scale", "0,1")
     assert ended.stderr.endswith("such as 1,2,4. Training on 0 GPUs is --devices 1xcpu.\n")
 
 
