@@ -43,7 +43,7 @@ HEADINGS = {
     "accuracy": [column.heading for column in accuracy_columns([FULL])],
     "commands": [column.heading for column in COMMAND_COLUMNS],
     "compare": comparison.HEADINGS,
-    "explain": explanation.HEADINGS,
+    "explain": [heading.text for heading in explanation.HEADINGS],
     "published": published_comparison.HEADINGS,
     "long": long_rows.HEADINGS,
     "transposed": list(per_framework.MEASURED),

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter, Token
 
@@ -59,6 +59,7 @@ StoreFlag = Annotated[
 WaitFlag = Annotated[
     bool, Parameter(negative=(), help="Wait for another measurement on this machine to end, instead of giving up.")
 ]
+Format = Literal["text", "markdown", "csv", "json"]
 MachineFlag = Annotated[
     str | None,
     Parameter(help="What to call this machine instead of knowing it by its system's id; or set PACELINE_MACHINE_NAME."),

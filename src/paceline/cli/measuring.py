@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, MachineFlag, StoreFlag, WaitFlag, app
+from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, Format, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.cli.suite_flags import SuiteFlags
 from paceline.system.paths import default_store
 
@@ -66,7 +66,7 @@ def explain(
     rounds: int = 5,
     wait: WaitFlag = False,
     machine_name: MachineFlag = None,
-    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+    format: Format = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> int:
     """Say where the time goes when several devices are less fast than they should be.

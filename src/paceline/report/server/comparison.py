@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from paceline.analysis.comparison.compare import MORE_IS_BETTER, Comparison, compare
 from paceline.analysis.comparison.selections import FILTERS as KINDS
 from paceline.analysis.comparison.selections import FORMS, Side, choose
 from paceline.plan.cell import Cell
-from paceline.report.escaping import spreadsheet_cell
 from paceline.report.server.lists import FILTERS, moment
 from paceline.report.server.live import moment_of
-from paceline.report.studies.comparison import HEADINGS, as_json, lines, markdown
 from paceline.store.store import Store
 from paceline.system.errors import UserError, unknown
-from paceline.system.text.safe_text import plainly, quoted
+from paceline.system.text.safe_text import quoted
 
 METRICS = tuple(MORE_IS_BETTER)
 THRESHOLD = 0.05
@@ -82,14 +78,3 @@ def selections(store: Store) -> list[tuple[str, str]]:
         *((f"version:{name}={version}", "") for name, version in frameworks),
         *((f"machine:{row['id']}", row["description"]) for row in machines),
     ]
-
-
-@plainly
-def as_csv(compared: Comparison) -> str:
-    output = io.StringIO()
-    writer = csv.writer(output, lineterminator="\n")
-    writer.writerows(map(spreadsheet_cell, line) for line in [HEADINGS, *lines(compared)])
-    return output.getvalue()
-
-
-FORMATS: dict[str, Callable[[Comparison], str]] = {"csv": as_csv, "json": as_json, "markdown": markdown}
