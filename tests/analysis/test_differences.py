@@ -16,6 +16,7 @@ import pytest
 
 from paceline.analysis.comparison.compare import Comparison, compare
 from paceline.analysis.comparison.selections import choose
+from paceline.analysis.quantities.known import SPEED
 from paceline.cli import reading
 from paceline.environments.worker_variables import INHERITED
 from paceline.plan.cell import Cell
@@ -52,7 +53,7 @@ def fill(store: Store, cells: Changes, speeds: Sequence[float] = (100.0,)) -> No
 
 
 def compared(stores: tuple[Store, Store]) -> Comparison:
-    old, new = (choose(str(store.folder), store.folder, "images/s") for store in stores)
+    old, new = (choose(str(store.folder), store.folder, SPEED) for store in stores)
     return compare(old, new, 0.05)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from paceline.analysis.findings import findings
+from paceline.analysis.quantities.known import MEMORY, SPEED, TEST_ACCURACY
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.analysis.statistics.significance import Scatter
@@ -297,9 +298,9 @@ def test_rows_have_the_values_of_each_run(tmp_path: Path) -> None:
     save_run(store, record("c", "c", two, repeat=2), [rank(99, 9)], FAILED)
     save_plan(store, {two: ["a", "b", "c"]})
     (row,) = table_rows(store, {})
-    assert row.images_per_second_of_runs == (100.0, 100.0)  # 200 images in 2 s; the failed run does not count
-    assert row.memory_mib_of_runs == (30.0, 31.0)  # 10 + 20, 11 + 20
-    assert row.test_accuracy_of_runs == (9 / 20, 10 / 20)
+    assert row.of_runs(SPEED) == (100.0, 100.0)  # 200 images in 2 s; the failed run does not count
+    assert row.of_runs(MEMORY) == (30.0, 31.0)  # 10 + 20, 11 + 20
+    assert row.of_runs(TEST_ACCURACY) == (9 / 20, 10 / 20)
 
 
 @pytest.mark.slow

@@ -12,6 +12,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from paceline.analysis.quantities.known import (
+    EVALUATION_SECONDS,
+    FIRST_STEP,
+    IMAGES_TO_TARGET,
+    MEMORY,
+    PROCESSOR_SPEED,
+    SECONDS,
+    SECONDS_TO_TARGET,
+    SPEED,
+    TEST_ACCURACY,
+    TRAIN_ACCURACY,
+    WAITING,
+)
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.analysis.statistics.intervals import Estimate
@@ -100,16 +113,16 @@ def measure_gpus(store: Store, of: Cell, used_mib: list[tuple[int, int]]) -> Non
 
 def test_images_per_second_are_totals_over_totals(store: Store) -> None:
     row = only_row(store, CELL, [[block("train", 1.0, 100), block("train", 4.0, 100)]])
-    assert row.images_per_second == Estimate(40.0)  # 200 images in 5 s, not the mean of 100 and 25
-    assert row.seconds == 5.0
+    assert row.estimate(SPEED) == Estimate(40.0)  # 200 images in 5 s, not the mean of 100 and 25
+    assert row.median(SECONDS) == 5.0
 
 
 def test_slowest_rank_sets_the_time_of_each_block(store: Store) -> None:
     first = [block("train", 1.0, 50), block("train", 3.0, 50)]
     second = [block("train", 2.0, 50), block("train", 1.0, 50)]
     row = only_row(store, on_devices(2), [first, second])
-    assert row.seconds == 5.0  # 2 s, then 3 s: no rank took as long, but they wait for each other
-    assert row.images_per_second == Estimate(40.0)  # 200 images
+    assert row.median(SECONDS) == 5.0  # 2 s, then 3 s: no rank took as long, but they wait for each other
+    assert row.estimate(SPEED) == Estimate(40.0)  # 200 images
 
 
 def test_only_training_counts(store: Store) -> None:
@@ -129,20 +142,20 @@ def test_only_training_counts(store: Store) -> None:
         ]
     ]
     row = only_row(store, CELL, ranks)
-    assert row.images_per_second == Estimate(40.0)  # 160 images in 4 s
-    assert row.seconds == 4.0
+    assert row.estimate(SPEED) == Estimate(40.0)  # 160 images in 4 s
+    assert row.median(SECONDS) == 4.0
 
 
 def test_first_step_is_that_of_the_slowest_rank(store: Store) -> None:
     later = [block("warmup", 9.0, 50), block("train", 1.0, 10)]
     ranks = [[block("compile", 2.0, 5), *later], [block("compile", 2.5, 5), *later]]
-    assert only_row(store, on_devices(2), ranks).first_step_seconds == 2.5
+    assert only_row(store, on_devices(2), ranks).median(FIRST_STEP) == 2.5
 
 
 def test_processor_time_is_that_of_all_ranks_together(store: Store) -> None:
     busy = [block("warmup", 1.0, 10, processor_seconds=50.0), block("train", 1.0, 60, processor_seconds=1.5)]
     idle = [block("warmup", 1.0, 10, processor_seconds=50.0), block("train", 1.0, 60, processor_seconds=0.5)]
-    assert only_row(store, on_devices(2), [busy, idle]).images_per_processor_second == 60.0  # 120 images in 2 s
+    assert only_row(store, on_devices(2), [busy, idle]).median(PROCESSOR_SPEED) == 60.0  # 120 images in 2 s
 
 
 @pytest.mark.parametrize(("workload", "seconds"), [("cifar10-conv", 1250.0), ("mnist-mlp", 1500.0)])
@@ -158,11 +171,12 @@ def test_numbers_of_a_cell_are_medians_of_its_runs(store: Store) -> None:
         [[block("compile", 4.0, 1), block("train", 4.0, 100)]],
     ]
     row = only_row(store, CELL, *runs)
-    assert row.images_per_second is not None
+    speed = row.estimate(SPEED)
+    assert speed is not None
     reach = 2 ** (4.303 / 3**0.5)  # Student's factor; the logarithms deviate by ln 2
-    assert (row.images_per_second.low, row.images_per_second.high) == pytest.approx((50 / reach, 50 * reach), rel=1e-3)
-    assert row.images_per_second.median == 50.0
-    assert (row.seconds, row.first_step_seconds, row.repeats) == (2.0, 4.0, 3)
+    assert (speed.low, speed.high) == pytest.approx((50 / reach, 50 * reach), rel=1e-3)
+    assert row.median(SPEED) == 50.0
+    assert (row.median(SECONDS), row.median(FIRST_STEP), row.repeats) == (2.0, 4.0, 3)
     assert row.seconds_per_epoch == 1000.0  # from the median speed
 
 
@@ -272,7 +286,7 @@ def test_gpus_are_not_compared_with_processors(store: Store) -> None:
     save_plan(store, {cell(framework="torch"): keys(cell(framework="torch"), 1), gpus: keys(gpus, 1)})
     on_cpu, on_gpus = table_rows(store, {})
     assert (on_cpu.scaling, on_gpus.scaling) == (1.0, None)
-    assert on_gpus.images_per_second is not None
+    assert on_gpus.estimate(SPEED) is not None
 
 
 CARDS = ("Titan X", "Titan X", "GTX 980")
@@ -343,7 +357,7 @@ def test_scaling_is_that_of_medians_with_an_interval_from_both(store: Store) -> 
 
 def test_memory_is_peak_minus_idle_of_each_device(store: Store) -> None:
     row = only_row(store, on_devices(2), [memory_events(50, 80), memory_events(60, 75)])
-    assert row.peak_memory_mib == (30.0, 15.0)
+    assert row.of_each(MEMORY) == (30.0, 15.0)
     assert row.memory_of == "device"
 
 
@@ -353,17 +367,17 @@ def test_memory_is_the_median_of_runs_device_by_device(store: Store) -> None:
         [memory_events(40, 50), memory_events(50, 53)],  # 10 and 3
         [memory_events(50, 70), memory_events(50, 52)],  # 20 and 2
     ]
-    assert only_row(store, on_devices(2), *runs).peak_memory_mib == (20.0, 2.0)
+    assert only_row(store, on_devices(2), *runs).of_each(MEMORY) == (20.0, 2.0)
 
 
 def test_memory_that_nobody_told_is_missing(store: Store) -> None:
-    assert only_row(store, CELL, [trained(10, 1.0)]).peak_memory_mib == ()
+    assert only_row(store, CELL, [trained(10, 1.0)]).of_each(MEMORY) == ()
 
 
 @pytest.mark.parametrize(("devices", "belongs_to"), [(1, "device"), (2, "all devices")])
 def test_memory_of_one_process_for_all_devices_is_said_to_be_that(store: Store, devices: int, belongs_to: str) -> None:
     row = only_row(store, on_devices(devices, framework="jax"), [memory_events(100, 130)])
-    assert (row.peak_memory_mib, row.memory_of) == ((30.0,), belongs_to)
+    assert (row.of_each(MEMORY), row.memory_of) == ((30.0,), belongs_to)
 
 
 def test_memory_of_a_gpu_is_the_drivers(store: Store) -> None:
@@ -371,7 +385,7 @@ def test_memory_of_a_gpu_is_the_drivers(store: Store) -> None:
     measure_gpus(store, second_gpu, [(500, 20), (500, 300), (900, 220)])
     save_plan(store, {second_gpu: keys(second_gpu, 1)})
     (row,) = table_rows(store, {})
-    assert row.peak_memory_mib == (280.0,)  # 300 - 20, and nothing of the first GPU
+    assert row.of_each(MEMORY) == (280.0,)  # 300 - 20, and nothing of the first GPU
 
 
 def test_steady_cell_is_ok(store: Store) -> None:
@@ -393,7 +407,7 @@ def test_cell_whose_runs_all_failed_says_why(store: Store) -> None:
     save_run(store, record("b", "two"), [[entered("start")]], FAILED)
     (row,) = table_rows(store, {})
     assert (row.status, row.reason) == ("failed", "crash in train: killed by SIGSEGV")
-    assert (row.repeats, row.images_per_second, row.seconds_per_epoch, row.scaling) == (0, None, None, None)
+    assert (row.repeats, row.estimate(SPEED), row.seconds_per_epoch, row.scaling) == (0, None, None, None)
     assert row.runs == ("a", "b")
 
 
@@ -404,14 +418,14 @@ def test_cell_that_failed_in_part_says_how_often_and_keeps_its_numbers(store: St
     save_run(store, record("c", "three", repeat=2), [trained(100, 2.0)])
     (row,) = table_rows(store, {})
     assert (row.status, row.reason) == ("failed", "1 of 3 runs: crash in train: killed by SIGSEGV")
-    assert (row.repeats, row.images_per_second) == (2, Estimate(50.0, 50.0, 50.0))
+    assert (row.repeats, row.estimate(SPEED)) == (2, Estimate(50.0, 50.0, 50.0))
 
 
 def test_skipped_cell_has_its_reason_and_no_numbers(store: Store) -> None:
     save_plan(store, {}, skips={cell(precision="bfloat16"): "fake has no bfloat16, only float32"})
     (row,) = table_rows(store, {})
     assert (row.status, row.reason) == ("skipped", "fake has no bfloat16, only float32")
-    assert (row.repeats, row.runs, row.images_per_second, row.framework_version) == (0, (), None, None)
+    assert (row.repeats, row.runs, row.estimate(SPEED), row.framework_version) == (0, (), None, None)
 
 
 def test_cell_that_was_cut_off_is_not_run(store: Store) -> None:
@@ -419,7 +433,7 @@ def test_cell_that_was_cut_off_is_not_run(store: Store) -> None:
     save_run(store, record("a", "one"), [trained(100, 2.0)])
     begun, untouched = table_rows(store, {})
     assert (begun.status, begun.reason) == ("not run", "1 of 3 runs are done; the same command goes on")
-    assert begun.images_per_second == Estimate(50.0)
+    assert begun.estimate(SPEED) == Estimate(50.0)
     assert (untouched.status, untouched.reason) == ("not run", "0 of 1 runs are done; the same command goes on")
 
 
@@ -510,7 +524,7 @@ def test_same_cell_of_another_machine_has_a_row_of_its_own(store: Store, filters
     save_run(store, on_machine(ELSEWHERE, "b", "there"), [trained(100, 1.0)])
     save_plan(store, {CELL: ["there"]})
     rows = table_rows(store, filters, everything=True)
-    assert [(row.machine, row.images_per_second) for row in rows] == [
+    assert [(row.machine, row.estimate(SPEED)) for row in rows] == [
         (ELSEWHERE.id, Estimate(100.0)),
         (machine().id, Estimate(50.0)),
     ]
@@ -539,7 +553,7 @@ def test_more_runs_than_one_question_takes(store: Store, monkeypatch: pytest.Mon
     rows = rows_of(store, speeds)
     monkeypatch.setattr("paceline.store.run_results.MOST_VALUES", 2)
     assert table_rows(store, {}) == rows
-    assert rows[1].images_per_second_of_runs == (180.0, 181.0, 182.0)
+    assert rows[1].of_runs(SPEED) == (180.0, 181.0, 182.0)
 
 
 def test_row_survives_json(store: Store) -> None:
@@ -587,14 +601,15 @@ def test_accuracies_are_those_of_the_last_epoch(store: Store) -> None:
     for key, tested in (("a", 30), ("b", 35), ("c", 31)):
         save_run(store, record(f"run-{key}", key, REAL), [accurate((10.0, 40, 20), (20.0, 60, tested))])
     (row,) = table_rows(store, {})
-    assert row.train_accuracy is not None
-    assert row.train_accuracy.median == 0.6
-    assert row.test_accuracy is not None
+    assert row.estimate(TRAIN_ACCURACY) is not None
+    assert row.median(TRAIN_ACCURACY) == 0.6
+    after = row.estimate(TEST_ACCURACY)
+    assert after is not None
     reach = 4.303 * statistics.stdev([0.6, 0.7, 0.62]) / 3**0.5  # around the mean, with Student's factor
-    assert (row.test_accuracy.low, row.test_accuracy.high) == pytest.approx((0.64 - reach, 0.64 + reach), abs=1e-4)
-    assert row.test_accuracy.median == 0.62
-    assert (row.seconds, row.evaluation_seconds) == (30.0, 14.0)
-    assert row.waiting == pytest.approx(0.1)
+    assert (after.low, after.high) == pytest.approx((0.64 - reach, 0.64 + reach), abs=1e-4)
+    assert row.median(TEST_ACCURACY) == 0.62
+    assert (row.median(SECONDS), row.median(EVALUATION_SECONDS)) == (30.0, 14.0)
+    assert row.median(WAITING) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("tested", [True, False])
@@ -604,9 +619,11 @@ def test_training_accuracy_is_of_the_last_epoch_also_without_evaluation_in_betwe
     test = [evaluated(50, 7.0, steps=3, correct=30, epoch=1)] if tested else []
     save_run(store, record("run-a", "a", REAL), [[entered("start"), *blocks, *test, finished()]])
     (row,) = table_rows(store, {}, target=0.5)
-    assert row.train_accuracy is not None
-    assert row.train_accuracy.median == 0.6
-    assert (row.test_accuracy is not None, row.images_to_target) == ((True, 300.0) if tested else (False, None))
+    assert row.estimate(TRAIN_ACCURACY) is not None
+    assert row.median(TRAIN_ACCURACY) == 0.6
+    assert (row.estimate(TEST_ACCURACY) is not None, row.median(IMAGES_TO_TARGET)) == (
+        (True, 300.0) if tested else (False, None)
+    )
 
 
 def test_images_of_all_ranks_count_together(store: Store) -> None:
@@ -614,10 +631,10 @@ def test_images_of_all_ranks_count_together(store: Store) -> None:
     save_plan(store, {both: ["a"]})
     save_run(store, record("run-a", "a", both), [accurate((10.0, 40, 20)), accurate((12.0, 60, 25))])
     (row,) = table_rows(store, {})
-    assert row.train_accuracy is not None
-    assert row.test_accuracy is not None
-    assert (row.train_accuracy.median, row.test_accuracy.median) == (0.5, 0.45)
-    assert row.seconds == 12.0
+    assert row.estimate(TRAIN_ACCURACY) is not None
+    assert row.estimate(TEST_ACCURACY) is not None
+    assert (row.median(TRAIN_ACCURACY), row.median(TEST_ACCURACY)) == (0.5, 0.45)
+    assert row.median(SECONDS) == 12.0
 
 
 @pytest.mark.parametrize(
@@ -632,7 +649,7 @@ def test_time_to_target_is_the_median_and_none_if_most_runs_never_got_there(
         save_run(store, record(f"run-{key}", key, REAL), [accurate((10.0, 40, 20), (20.0, 60, tested))])
     (row,) = table_rows(store, {}, target)
     assert (row.target, row.runs_at_target) == (target, runs)
-    assert (row.seconds_to_target, row.images_to_target) == (seconds, images)
+    assert (row.median(SECONDS_TO_TARGET), row.median(IMAGES_TO_TARGET)) == (seconds, images)
 
 
 def test_time_to_target_is_none_if_just_half_of_the_runs_got_there(store: Store) -> None:
@@ -640,7 +657,7 @@ def test_time_to_target_is_none_if_just_half_of_the_runs_got_there(store: Store)
     for key, tested in (("a", 30), ("b", 35)):
         save_run(store, record(f"run-{key}", key, REAL), [accurate((10.0, 40, tested))])
     (row,) = table_rows(store, {}, target=0.65)
-    assert (row.runs_at_target, row.seconds_to_target) == (1, None)
+    assert (row.runs_at_target, row.median(SECONDS_TO_TARGET)) == (1, None)
 
 
 def test_single_run_is_not_enough_where_an_interval_is_asked_for(store: Store) -> None:
@@ -669,8 +686,9 @@ def test_interval_that_ends_the_rounds_is_wider_than_one_that_is_looked_at_once(
     for target in (None, 0.9):
         save_plan(store, {CELL: keys}, interval_target=target)
         (row,) = table_rows(store, {})
-        assert row.images_per_second
-        widths.append(row.images_per_second.width or 0.0)
+        speed = row.estimate(SPEED)
+        assert speed
+        widths.append(speed.width or 0.0)
     assert widths[1] > widths[0]
 
 

@@ -10,6 +10,7 @@ from benchmarks.comparison import verdict
 from benchmarks.many_runs import many_runs
 from benchmarks.report import Round, Visit, targets, visit
 
+from paceline.analysis.quantities.known import MEMORY, SPEED
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.store.store import Store
@@ -57,15 +58,16 @@ def test_speeds_are_those_of_the_fake_framework(
     rows: dict[tuple[str, str], Row], framework: str, devices: str, images_per_second: float
 ) -> None:
     row = rows[framework, devices]
-    assert row.images_per_second
-    assert row.images_per_second.median == pytest.approx(images_per_second, rel=0.15)
+    speed = row.estimate(SPEED)
+    assert speed
+    assert row.median(SPEED) == pytest.approx(images_per_second, rel=0.15)
     assert row.repeats == 5
-    assert row.images_per_second.low != row.images_per_second.high  # chance is part of it
+    assert speed.low != speed.high  # chance is part of it
 
 
 def test_runs_have_memory_utilisation_and_a_day(rows: dict[tuple[str, str], Row]) -> None:
     row = rows["fake", "2xcpu"]
-    assert row.peak_memory_mib == pytest.approx((36, 36), rel=0.1)  # 20 and a quarter of 64
+    assert row.of_each(MEMORY) == pytest.approx((36, 36), rel=0.1)  # 20 and a quarter of 64
     assert all(middle == pytest.approx(0.97) for _, middle, _ in row.utilisation)
     assert row.runs[0].startswith("20260105-")
 

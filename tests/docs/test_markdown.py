@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 
 from paceline.analysis.comparison.compare import compare
 from paceline.analysis.comparison.selections import choose
+from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.studies import audits, comparison
@@ -91,7 +92,7 @@ def test_comparison(tmp_path: Path) -> None:
         save_plan(store, {one: [f"{place}-{side}"] for place, one in enumerate(cells)})
         for place, one in enumerate(cells):
             save_run(store, record(f"run-{place}", f"{place}-{side}", one), [trained(images, 2.0)])
-    sides = [choose(str(tmp_path / side), tmp_path, "images/s") for side in ("old", "new")]
+    sides = [choose(str(tmp_path / side), tmp_path, SPEED) for side in ("old", "new")]
     found = compare(sides[0], sides[1], 0.05)
     assert shapes(comparison.FORMATS["markdown"](found)) == [(1 + len(cells), len(comparison.HEADINGS))]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from paceline.analysis.comparison.selections import choose
+from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.table_rows import layout_of, table_rows
 from paceline.bundles.selection import BundleRequest, select
 from paceline.report.page.report_page import layouts_of
@@ -54,7 +55,7 @@ def measured_again(store: Store, *speeds: float) -> str:
 
 def speeds_of(store: Store, plan: str | None) -> tuple[float, ...]:
     (row,) = table_rows(store, {"plan": plan})
-    return row.images_per_second_of_runs
+    return row.of_runs(SPEED)
 
 
 def test_plan_keeps_its_runs_when_another_measures_the_same(store: Store) -> None:
@@ -65,8 +66,8 @@ def test_plan_keeps_its_runs_when_another_measures_the_same(store: Store) -> Non
 
 def test_two_plans_of_the_same_runs_are_compared_by_their_own(store: Store) -> None:
     plans = measured_again(store, 10, 20), measured_again(store, 30, 40)
-    sides = [choose(f"plan:{plan}", store.folder, "images/s") for plan in plans]
-    assert [one.values("images/s") for side in sides for one in side.cells.values()] == [[10, 20], [30, 40]]
+    sides = [choose(f"plan:{plan}", store.folder, SPEED) for plan in plans]
+    assert [SPEED.values(one.good) for side in sides for one in side.cells.values()] == [[10, 20], [30, 40]]
 
 
 def test_failure_stays_in_its_plan_when_it_is_tried_again(store: Store) -> None:
@@ -75,7 +76,7 @@ def test_failure_stays_in_its_plan_when_it_is_tried_again(store: Store) -> None:
     measure(store, {"first": 30})
     (before,), (after,) = (table_rows(store, {"plan": plan}) for plan in (monday, tuesday))
     assert (before.status, before.reason) == ("failed", "1 of 2 runs: crash in train: killed by SIGSEGV")
-    assert (after.failed_run, after.images_per_second_of_runs) == (None, (30, 20))
+    assert (after.failed_run, after.of_runs(SPEED)) == (None, (30, 20))
     lines = {line.id: line.counts for line in lists.plans(store, 1)[1]}
     assert lines == {monday: {"failed": 1}, tuesday: {"noisy": 1}}  # of 30 and 20
     assert [lists.cells(store, plan)[0].status for plan in (monday, tuesday)] == ["failed", "noisy"]
@@ -116,8 +117,8 @@ def test_plan_that_measures_anew_and_was_cut_off_has_nothing_of_the_day_before(s
     assert speeds_of(store, tuesday) == (30,)
     (row,) = table_rows(store, {"plan": tuesday})
     assert (row.status, row.reason) == ("not run", "1 of 2 runs are done; the same command starts over")
-    sides = [choose(f"plan:{plan}", store.folder, "images/s") for plan in (monday, tuesday)]
-    assert [one.values("images/s") for side in sides for one in side.cells.values()] == [[10, 20], [30]]
+    sides = [choose(f"plan:{plan}", store.folder, SPEED) for plan in (monday, tuesday)]
+    assert [SPEED.values(one.good) for side in sides for one in side.cells.values()] == [[10, 20], [30]]
 
 
 def test_plan_that_was_cut_off_takes_nothing_of_one_that_measures_anew(store: Store) -> None:
@@ -153,5 +154,5 @@ def test_replay_is_compared_only_where_it_is_named_or_alone(store: Store) -> Non
     measured_again(store, 10, 20)
     save_plan(store, {CELL: ["replayed"]}, suite="replay", command=REPLAY)
     measure(store, {"replayed": 50})
-    whole, named = (choose(text, store.folder, "images/s") for text in (str(store.folder), "suite:replay"))
-    assert [one.values("images/s") for side in (whole, named) for one in side.cells.values()] == [[10, 20], [50]]
+    whole, named = (choose(text, store.folder, SPEED) for text in (str(store.folder), "suite:replay"))
+    assert [SPEED.values(one.good) for side in (whole, named) for one in side.cells.values()] == [[10, 20], [50]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from paceline.analysis.rows.chance_accuracy import least_target
+from paceline.analysis.quantities.chance_accuracy import least_target
+from paceline.analysis.quantities.known import TEST_ACCURACY
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.page.answers import Answer, Times, answers, common_target, silence
@@ -172,7 +173,7 @@ def test_no_answer_comes_from_chance() -> None:
 
 def test_what_was_not_trained_long_enough_hides_no_answer_about_the_others() -> None:
     rows = [accurate("torch", 0.71, 0.72, enough=True), accurate("jax", 0.101, 0.1, enough=False)]
-    times = {run: _moments(row.test_accuracy_of_runs[0]) for row in rows for run in row.runs}
+    times = {run: _moments(row.of_runs(TEST_ACCURACY)[0]) for row in rows for run in row.runs}
     answer = _answer("Quickest to test accuracy 0.7", *rows, times=times)
     assert (answer.who, answer.why) == ("torch on 1xcpu", "1 other did not reach it in every run")
     best = _answer("Best", *rows, times=times)

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from paceline.analysis.comparison.selections import choose
+from paceline.analysis.quantities.known import MEMORY, comparable
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.environments.worker_variables import INHERITED
 from paceline.plan.external.command import ExternalCommand
@@ -408,7 +409,7 @@ def test_memory_of_each_gpu_is_peak_minus_idle(tmp_path: Path) -> None:
     store.finish_run(folder, OK)
 
     (row,) = table_rows(store, {})
-    assert row.peak_memory_mib == (900.0, 172.0)
+    assert row.of_each(MEMORY) == (900.0, 172.0)
     shown = text([row], width=80)
     assert "900+172" in shown
     assert "real 43.5 s, user 40.1 s, sys 3.80 s" in shown
@@ -428,10 +429,10 @@ def test_two_stores_are_compared_by_seconds_and_by_what_was_printed(timing: Timi
     for store in ("a", "b"):
         timing(*command, flags=("--repeats", "2", "--metric", "images/s=at (.)", "--store", str(tmp_path / store)))
     for metric in ("seconds", "images/s"):
-        old, new = (choose(str(tmp_path / store), tmp_path, metric) for store in ("a", "b"))
+        old, new = (choose(str(tmp_path / store), tmp_path, comparable(metric)) for store in ("a", "b"))
         assert old.cells.keys() == new.cells.keys()
         (runs,) = new.cells.values()
-        assert len(runs.values(metric)) == 2
+        assert len(comparable(metric).values(runs.good)) == 2
 
 
 def test_kernel_is_believed_unless_samples_saw_clearly_more() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from paceline.analysis.comparison.compare import Comparison, compare
 from paceline.analysis.comparison.selections import choose
+from paceline.analysis.quantities.known import comparable
 from paceline.plan.external.command import CommandCode, ExternalCommand
 from paceline.report.page.run_details import of_runs
 from paceline.report.server.run_page import one_run
@@ -174,7 +175,7 @@ def stores(tmp_path: Path) -> tuple[Store, Store]:
 
 
 def by_name(stores: Sequence[Store]) -> Comparison:
-    old, new = (choose(str(store.folder), store.folder, "seconds", by_name=True) for store in stores)
+    old, new = (choose(str(store.folder), store.folder, comparable("seconds"), by_name=True) for store in stores)
     return compare(old, new, 0.05)
 
 
@@ -202,7 +203,7 @@ def test_commands_are_compared_by_name_whatever_their_arguments(stores: tuple[St
 def test_without_names_other_arguments_are_another_command_and_a_cure_is_named(stores: tuple[Store, Store]) -> None:
     for store, argument in zip(stores, ("a", "b"), strict=True):
         fill(store, "mine", command("train", argument))
-    old, new = (choose(str(store.folder), store.folder, "seconds") for store in stores)
+    old, new = (choose(str(store.folder), store.folder, comparable("seconds")) for store in stores)
     with pytest.raises(UserError, match=r"no cell in common: command is train a against train b; --by-name compares"):
         compare(old, new, 0.05)
 
@@ -210,7 +211,7 @@ def test_without_names_other_arguments_are_another_command_and_a_cure_is_named(s
 def test_edited_script_is_a_difference_of_the_same_command(stores: tuple[Store, Store]) -> None:
     for store, told in zip(stores, ("a", "b"), strict=True):
         fill(store, "mine", command("train.py"), CommandCode(files={"train.py": told}))
-    old, new = (choose(str(store.folder), store.folder, "seconds") for store in stores)
+    old, new = (choose(str(store.folder), store.folder, comparable("seconds")) for store in stores)
     assert compare(old, new, 0.05).differences == ("mine file: train.py a → b",)
 
 

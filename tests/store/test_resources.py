@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from paceline.analysis.quantities.known import ALLOCATOR_MEMORY, IDLE_MEMORY, MEMORY, STARTED_MEMORY
 from paceline.analysis.rows.resource_rows import unrest
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.table_rows import table_rows
@@ -239,8 +240,12 @@ def test_gpu_that_is_taken_at_the_start_is_marked(tmp_path: Path) -> None:
     ]
     row = row_of(Store(tmp_path), cell(framework="torch", devices="cuda:0"), [events], samples)
     assert row.marks == ("preallocated",)
-    assert (row.idle_memory_mib, row.started_memory_mib, row.peak_memory_mib) == ((1024.0,), (8192.0,), (10240.0,))
-    assert row.allocator_memory_mib == (2048.0,)
+    assert (row.of_each(IDLE_MEMORY), row.of_each(STARTED_MEMORY), row.of_each(MEMORY)) == (
+        (1024.0,),
+        (8192.0,),
+        (10240.0,),
+    )
+    assert row.of_each(ALLOCATOR_MEMORY) == (2048.0,)
     assert row.utilisation == ((0.62, 0.62, 0.62),)
 
 

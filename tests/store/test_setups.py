@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from paceline.analysis.comparison.selections import choose
+from paceline.analysis.quantities.known import SPEED
 from paceline.store.records.runs import RUN_FOLDER
 from paceline_worker.protocol import JOB_FILE
 from tests.bundles.made import FIRST, filled
@@ -29,5 +30,5 @@ def test_job_of_wrong_types_is_as_if_it_were_gone(tmp_path: Path, name: str, val
     path = store.folder / RUN_FOLDER / FIRST / JOB_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
     store.rebuild()
-    setups = choose("suite:made", store.folder, "speed").setups.values()
+    setups = choose("suite:made", store.folder, SPEED).setups.values()
     assert sum(setup.job is None for setup in setups) == 1

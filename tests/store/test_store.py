@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.plan.planning import Run
 from paceline.store.index.file import INDEX_FILE
@@ -245,8 +246,8 @@ def test_newest_run_of_a_key_wins(store: Store) -> None:
     save_run(store, record("20250101-000002-000000", "one"), [trained(100, 1.0)])
     (row,) = table_rows(store, {})
     assert row.runs == ("20250101-000002-000000",)
-    assert row.images_per_second is not None
-    assert row.images_per_second.median == 100.0
+    assert row.estimate(SPEED) is not None
+    assert row.median(SPEED) == 100.0
 
 
 def test_newest_run_of_a_key_wins_even_if_it_failed(store: Store) -> None:
@@ -254,7 +255,7 @@ def test_newest_run_of_a_key_wins_even_if_it_failed(store: Store) -> None:
     save_run(store, record("20250101-000001-aaaaaa", "one"), [trained(100, 2.0)])
     save_run(store, record("20250101-000002-000000", "one"), [[entered("start")]], FAILED)
     (row,) = table_rows(store, {})
-    assert (row.status, row.images_per_second) == ("failed", None)
+    assert (row.status, row.estimate(SPEED)) == ("failed", None)
 
 
 @pytest.mark.parametrize("text", ["20250101-000001-aaaaaa", "20250101-000001", "aaaaaa", "aa", "01-aaaaaa"])

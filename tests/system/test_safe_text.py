@@ -16,6 +16,7 @@ import pytest
 
 from paceline.analysis.comparison.compare import compare
 from paceline.analysis.comparison.selections import choose
+from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.report.charts.kinds import KINDS
 from paceline.report.page.report_page import write_report
@@ -110,7 +111,7 @@ def test_published_figures_beside_strange_names_steer_nothing(hostile: Store) ->
 
 @pytest.mark.parametrize("form", comparison.FORMATS)
 def test_comparison_of_strange_names_steers_nothing(hostile: Store, form: str) -> None:
-    side = choose(str(hostile.folder), hostile.folder, "images/s")
+    side = choose(str(hostile.folder), hostile.folder, SPEED)
     assert steered(comparison.FORMATS[form](compare(side, side, 0.05))) == ""
 
 

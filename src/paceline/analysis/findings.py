@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from paceline.analysis.rows.chance_accuracy import little_better
+from paceline.analysis.quantities.chance_accuracy import little_better
+from paceline.analysis.quantities.definition import Quantity
+from paceline.analysis.quantities.known import MEMORY, SPEED, TEST_ACCURACY, brought
 from paceline.analysis.rows.labels import placed, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import OneDeviceRows, next_fewer, training
-from paceline.analysis.statistics.intervals import (
-    FACTORS,
-    PART_DIFFERENCES,
-    PARTS,
-    Estimate,
-    SymmetricScale,
-    difference,
-    ratio,
-)
-from paceline.analysis.statistics.significance import LEVEL, Scatter
-
-Values = Sequence[float]
+from paceline.analysis.statistics.intervals import Estimate
+from paceline.analysis.statistics.significance import Scatter
+from paceline.analysis.statistics.yardsticks import Values, Yardstick, judge
 
 
 class ComparedWith(msgspec.Struct, frozen=True):
@@ -45,79 +38,55 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Yardstick:
-    """How two samples are held against each other."""
-
-    compare: Callable[[Values, Values, float], Estimate | None]  # at a confidence
-    equal: float  # what it gives for equal ones
-    scale: SymmetricScale  # on which small and large values scatter alike
-
-
-@dataclass(frozen=True)
 class RowComparer:
     """Tells cells of one table apart."""
 
     yardstick: Yardstick
     scatter: Scatter
-    tests: int  # that are made in the table: the more of them, the stricter each (Bonferroni)
+    tests: int  # that are made in the table: the more of them, the stricter each
     confidence: float  # asked of each interval
 
     @classmethod
-    def of(cls, quantity: Quantity, rows: Sequence[Row], tests: int) -> RowComparer:
-        yardstick, samples = quantity.yardstick, map(quantity.values, rows)
-        scatter = Scatter.of(*map(yardstick.scale.evened, samples))
-        return cls(yardstick, scatter, tests, max(row.confidence for row in rows))
+    def of(cls, measure: Measure, rows: Sequence[Row], tests: int) -> RowComparer:
+        scatter = measure.yardstick.scatter(map(measure.values, rows))
+        return cls(measure.yardstick, scatter, tests, max(row.confidence for row in rows))
 
     def against(self, name: str, values: Values, base: Values) -> ComparedWith:
-        """Clear if the interval says so, and chance would hardly do it however many are compared."""
-        found = self.yardstick.compare(values, base, self.confidence)
-        if found is None or found.low is None or found.high is None:
+        found = judge(self.yardstick, values, base, self.confidence, scatter=self.scatter, tests=self.tests)
+        if found.value is None or found.p is None:
             raise ValueError("a comparison needs two runs on each side")
-        differs = not found.low <= self.yardstick.equal <= found.high
-        return ComparedWith(name, found, differs and self._chance(values, base) < LEVEL / self.tests)
-
-    def _chance(self, values: Values, base: Values) -> float:
-        """By the scatter of these two, which few runs hardly tell, or by a larger one of all; two tests count twice."""
-        even, even_base = (self.yardstick.scale.evened(each) for each in (values, base))
-        own = Scatter.of(even, even_base)
-        scatters = [own, self.scatter] if self.scatter.deviation > own.deviation else [own]
-        return len(scatters) * min(scatter.chance(even, even_base) for scatter in scatters)
-
-
-RATIO = Yardstick(ratio, 1.0, FACTORS)
-DIFFERENCE = Yardstick(
-    lambda values, base, confidence: difference(values, base, PART_DIFFERENCES, confidence), 0.0, PARTS
-)
+        return ComparedWith(name, found.value, found.clear)
 
 
 @dataclass(frozen=True)
-class Quantity:
-    kind: str
+class Measure:
+    """What rows are ranked by."""
+
     values: Callable[[Row], Values]
-    better: int  # 1: more of it, -1: less
+    better: int  # MORE or LESS
     yardstick: Yardstick
 
+    @classmethod
+    def of(cls, quantity: Quantity) -> Measure:
+        """A quantity, where there is no doubt about it."""
+        return cls(
+            lambda row: () if row.doubt(quantity) else row.of_runs(quantity), quantity.better, quantity.yardstick
+        )
+
     def measured(self, row: Row) -> bool:
-        """Nothing failed, and nothing has no ratio."""
-        values = self.values(row)
-        return bool(values) and row.status != "failed" and (self.yardstick is DIFFERENCE or min(values) > 0)
+        """Whether the row succeeded and its values can be compared."""
+        return row.status != "failed" and self.yardstick.applies(self.values(row))
 
     def usable(self, row: Row) -> bool:
         """Measured twice or more, so that it can be compared."""
         return len(self.values(row)) > 1 and self.measured(row)
 
-
-def _memory(row: Row) -> Values:
-    return () if "preallocated" in row.marks else row.memory_mib_of_runs  # else it tells what was taken, not needed
-
-
-def _accuracies(row: Row) -> Values:
-    return () if row.above_chance is False else row.test_accuracy_of_runs  # guesses are no results
+    def ranked(self, rows: Iterable[Row]) -> list[Row]:
+        """The best first."""
+        return sorted(rows, key=lambda row: -self.better * statistics.median(self.values(row)))
 
 
-SPEED = Quantity("fastest", lambda row: row.images_per_second_of_runs, 1, RATIO)
-ACCURACY = Quantity("accuracy", _accuracies, 1, DIFFERENCE)
-MEMORY = Quantity("memory", _memory, -1, RATIO)
+BY_SPEED = Measure.of(SPEED)
 
 
 def findings(rows: Sequence[Row]) -> list[Finding]:
@@ -132,8 +101,7 @@ def findings(rows: Sequence[Row]) -> list[Finding]:
         *_without_result(rows, called),
         *_scaling(rows, called),
         *_untrained(rows, called),
-        *_leaders(rows, ACCURACY, called),
-        *_leaders(rows, MEMORY, called),
+        *(found for each in (TEST_ACCURACY, MEMORY, *brought()) for found in _leaders(rows, each, called)),
     ]
 
 
@@ -148,10 +116,10 @@ class RowNames:
         return f"{row.cell.framework} {self.place(row)}"
 
 
-def _alike(rows: Sequence[Row], quantity: Quantity) -> list[list[Row]]:
+def _alike(rows: Sequence[Row], measure: Measure) -> list[list[Row]]:
     """Rows that differ in their framework alone, where there are several; of one framework the newest."""
     groups: dict[object, dict[str, Row]] = {}
-    for row in filter(quantity.usable, rows):
+    for row in filter(measure.usable, rows):
         settings = (where(row), row.cell.slow, row.cell.batch_size, row.cell.learning_rate, row.machine, row.cell.seed)
         groups.setdefault(settings, {}).setdefault(row.cell.framework, row)
     return [list(group.values()) for group in groups.values() if len(group) > 1]
@@ -159,17 +127,17 @@ def _alike(rows: Sequence[Row], quantity: Quantity) -> list[list[Row]]:
 
 def _leaders(rows: Sequence[Row], quantity: Quantity, called: RowNames) -> Iterator[Finding]:
     """For each device set the best against all others."""
-    groups = _alike(rows, quantity)
+    measure = Measure.of(quantity)
+    groups = _alike(rows, measure) if quantity.finding else []
     if not groups:
         return
     pairs = sum(math.comb(len(group), 2) for group in groups)  # which is best was not known before: all were compared
-    judge = RowComparer.of(quantity, [row for group in groups for row in group], pairs)
+    judges = RowComparer.of(measure, [row for group in groups for row in group], pairs)
     for group in groups:
-        ordered = sorted(group, key=lambda row: -quantity.better * statistics.median(quantity.values(row)))
-        best, *others = ordered
-        against = [judge.against(row.cell.framework, quantity.values(best), quantity.values(row)) for row in others]
+        best, *others = ordered = measure.ranked(group)
+        against = [judges.against(row.cell.framework, measure.values(best), measure.values(row)) for row in others]
         yield Finding(
-            kind=quantity.kind,
+            kind=quantity.finding,
             where=called.shared(best),
             who=(best.cell.framework,),
             against=tuple(against),
@@ -180,7 +148,7 @@ def _leaders(rows: Sequence[Row], quantity: Quantity, called: RowNames) -> Itera
 def _scaling(rows: Sequence[Row], called: RowNames) -> list[Finding]:
     """Where more devices are slower than fewer of them, and where they are faster than their number."""
     families: dict[object, dict[str, Row]] = {}
-    for row in filter(SPEED.usable, rows):
+    for row in filter(BY_SPEED.usable, rows):
         if not (row.cell.wrapped or row.cell.slow or len(set(row.shares)) > 1):
             families.setdefault(training(row, wrapped=False), {}).setdefault(row.cell.devices, row)
     kept = [row for family in families.values() for row in family.values()]
@@ -194,22 +162,22 @@ def _scaling(rows: Sequence[Row], called: RowNames) -> list[Finding]:
         return []
     bases = OneDeviceRows(kept)
     whole = [(found[0].row, row) for row in kept if row.device_count > 1 and len(found := bases.of(row)) == 1]
-    judge = RowComparer.of(SPEED, kept, len(steps) + len(whole))
-    slower = [_against_fewer("slower", (fewer, more), judge, called) for fewer, more in steps]
-    above = [_against_fewer("above linear", (one, more), judge, called) for one, more in whole]
+    judges = RowComparer.of(BY_SPEED, kept, len(steps) + len(whole))
+    slower = [_against_fewer("slower", (fewer, more), judges, called) for fewer, more in steps]
+    above = [_against_fewer("above linear", (one, more), judges, called) for one, more in whole]
     return [finding for finding in slower + above if finding]
 
 
-def _against_fewer(kind: str, pair: tuple[Row, Row], judge: RowComparer, called: RowNames) -> Finding | None:
+def _against_fewer(kind: str, pair: tuple[Row, Row], judges: RowComparer, called: RowNames) -> Finding | None:
     """Set against the fewer devices as they are, or against what they would be with perfect scaling."""
     fewer, more = pair
     perfect = more.device_count / fewer.device_count if kind == "above linear" else 1.0
-    values, base = more.images_per_second_of_runs, fewer.images_per_second_of_runs
+    values, base = more.of_runs(SPEED), fewer.of_runs(SPEED)
     expected = [perfect * value for value in base]
     above = statistics.median(values) > statistics.median(expected)
-    if above != (kind == "above linear") or not judge.against(called.shared(fewer), values, expected).clear:
+    if above != (kind == "above linear") or not judges.against(called.shared(fewer), values, expected).clear:
         return None
-    plain = judge.against(called.shared(fewer), values, base)
+    plain = judges.against(called.shared(fewer), values, base)
     return Finding(
         kind=kind,
         where=called.shared(more),
@@ -241,15 +209,15 @@ def _untrained(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
 
 def _single_runs(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
     """Nothing can be told about what ran once."""
-    ran = [row for row in rows if row.images_per_second_of_runs]
-    once = [called.name(row) for row in ran if len(row.images_per_second_of_runs) == 1]
+    ran = [row for row in rows if row.of_runs(SPEED)]
+    once = [called.name(row) for row in ran if len(row.of_runs(SPEED)) == 1]
     if once and len(ran) > 1:
         yield Finding(kind="one run", who=() if len(once) == len(ran) else tuple(once), cells=tuple(once))
 
 
 def _not_interleaved(rows: Sequence[Row], called: RowNames) -> Iterator[Finding]:
     """Cells of one device set that a change of the machine could have made different."""
-    for group in _alike(rows, SPEED):
+    for group in _alike(rows, BY_SPEED):
         if not interleaved(group):
             yield Finding(kind="apart", where=called.shared(group[0]), cells=tuple(map(called.name, group)))
 

@@ -1,4 +1,4 @@
-"""Frameworks and workloads from other installed packages, found by their entry points."""
+"""What other installed packages bring, found by their entry points: frameworks, workloads, quantities, samplers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TypeVar
 from paceline.system.text.safe_text import note
 
 FRAMEWORKS, WORKLOADS = "paceline.frameworks", "paceline.workloads"
+QUANTITIES, SAMPLERS = "paceline.quantities", "paceline.samplers"
 Found = TypeVar("Found")
 
 

@@ -40,7 +40,7 @@ def compare(  # noqa: PLR0913 - each is a flag
     old: str,
     new: str,
     *,
-    metric: Literal["images/s", "seconds", "memory", "accuracy"] = "images/s",
+    metric: str = "images/s",
     threshold: float = 0.05,
     by_name: Annotated[bool, Parameter(negative=())] = False,
     require_verdict: Annotated[bool, Parameter(negative=())] = False,
@@ -56,9 +56,10 @@ def compare(  # noqa: PLR0913 - each is a flag
     new
         Likewise.
     metric
-        What to compare: images/s, seconds (of training), memory (peak minus idle) or accuracy (on the test images).
+        What to compare: images/s, seconds (of training), memory (peak minus idle), accuracy (on the test images), or
+        any other of `paceline list quantities`.
     threshold
-        By which part a cell must surely be worse to make the exit code 3.
+        By which part a cell must surely be worse to make the exit code 3; of accuracies, by how much.
     by_name
         Compare the commands of `paceline time` by their names (--name), whatever their arguments.
     require_verdict
@@ -66,12 +67,14 @@ def compare(  # noqa: PLR0913 - each is a flag
     """
     from paceline.analysis.comparison.compare import compare as compare_sides
     from paceline.analysis.comparison.selections import choose
+    from paceline.analysis.quantities.known import comparable
     from paceline.report.studies.comparison import FORMATS
     from paceline.system.limits import check_flag
 
     check_flag("--threshold", threshold)
     folder = store or default_store()
-    before, after = (choose(text, folder, metric, by_name=by_name) for text in (old, new))
+    quantity = comparable(metric)
+    before, after = (choose(text, folder, quantity, by_name=by_name) for text in (old, new))
     compared = compare_sides(before, after, threshold, whole=format == "json")
     sys.stdout.write(FORMATS[format](compared))
     if compared.regressions:

@@ -9,13 +9,13 @@ import msgspec
 from paceline.analysis.comparison.command_names import check_names
 from paceline.analysis.comparison.differences import RunPair, differences
 from paceline.analysis.comparison.selections import CellRuns, Side, named
-from paceline.analysis.rows.chance_accuracy import guessing
-from paceline.analysis.statistics.intervals import CONFIDENCE, Estimate, ratio
-from paceline.analysis.statistics.significance import LEVEL, detectable, mann_whitney, runs_needed, smallest_p
+from paceline.analysis.quantities.definition import MORE, Quantity
+from paceline.analysis.statistics.intervals import CONFIDENCE, Estimate
+from paceline.analysis.statistics.yardsticks import DIFFERENCE, RATIO, judge
 from paceline.plan.cell import Cell
+from paceline.store.run_results import RunResult
 from paceline.system.errors import UserError
 
-MORE_IS_BETTER = {"images/s": True, "seconds": False, "memory": False, "accuracy": True}
 ONE_FAILED = ("failed", "works again")
 VERDICTS = ("better", "worse", *ONE_FAILED)  # that say something; those below do not
 CANNOT_TELL, INCONCLUSIVE = "cannot tell", "inconclusive"
@@ -34,8 +34,9 @@ class ComparedCell(msgspec.Struct, frozen=True, kw_only=True):
     old: tuple[float, ...] = ()  # of each run
     new: tuple[float, ...] = ()
     ratio: Estimate | None = None  # new divided by old
+    difference: Estimate | None = None  # new less old, of what is compared so, such as accuracies
     p: float | None = None
-    detectable: float | None = None  # the smallest relative difference that so many and so scattered runs show
+    detectable: float | None = None  # the smallest difference that such runs show; relative where `ratio` is
 
     @property
     def measured_in_both(self) -> bool:
@@ -48,7 +49,7 @@ class ComparedCell(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def enough_runs(self) -> bool:
         """Whether so many can show any difference."""
-        return min(len(self.old), len(self.new)) > 1 and smallest_p(len(self.new), len(self.old)) < LEVEL
+        return min(len(self.old), len(self.new)) > 1
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,12 +77,12 @@ def compare(old: Side, new: Side, threshold: float, *, whole: bool = False) -> C
     cells = tuple(_compared(key, old, new, threshold) for key in keys)
     in_both = [cell for cell in cells if cell.measured_in_both]
     if not in_both and not any(cell.verdict in ONE_FAILED for cell in cells):
-        raise UserError(f"No cell has {old.metric} in both {old.name} and {new.name}.")
+        raise UserError(f"No cell has {old.quantity.label} in both {old.name} and {new.name}.")
     changed, regressions = tuple(_differences(old, new, whole)), sum(cell.regression for cell in cells)
     return Comparison(
         old=old.name,
         new=new.name,
-        metric=old.metric,
+        metric=old.quantity.label,
         threshold=threshold,
         differences=changed,
         nothing_else_differs=not changed,
@@ -114,22 +115,19 @@ def _differences(old: Side, new: Side, whole: bool) -> Iterator[str]:
 
 def _compared(key: Cell, old: Side, new: Side, threshold: float) -> ComparedCell:
     before, after = old.cells.get(key), new.cells.get(key)
-    found = _verdict(before, after, old.metric, threshold)
+    found = _verdict(before, after, old.quantity, threshold)
     return msgspec.structs.replace(
         found, old_plan=before.plan_id if before else "", new_plan=after.plan_id if after else ""
     )
 
 
-def _verdict(before: CellRuns | None, after: CellRuns | None, metric: str, threshold: float) -> ComparedCell:
+def _verdict(before: CellRuns | None, after: CellRuns | None, quantity: Quantity, threshold: float) -> ComparedCell:
     if before is None or after is None or before.skipped or after.skipped:
         return _only(before, after)
     if failed := _failed(before, after):
         return failed
     confidence = max(side.limit.confidence for side in (before, after))
-    old, new = before.values(metric), after.values(metric)
-    found = judge(before.cell, old, new, MORE_IS_BETTER[metric], threshold, confidence)
-    if metric == "accuracy":
-        found = without_guesses(found)
+    found = compare_quantity(before.cell, quantity, before.good, after.good, threshold, confidence)
     return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, *_failures(before, after)))))
 
 
@@ -163,64 +161,59 @@ def _failures(before: CellRuns, after: CellRuns) -> list[str]:
     return [f"{side} {runs.failure}" for side, runs in sides.items() if runs.failure]
 
 
-def judge(
+def compare_quantity(
     cell: Cell,
-    old: Sequence[float],
-    new: Sequence[float],
-    more_is_better: bool,
-    threshold: float,
+    quantity: Quantity,
+    old: Sequence[RunResult],
+    new: Sequence[RunResult],
+    threshold: float = 0.0,
     confidence: float = CONFIDENCE,
 ) -> ComparedCell:
-    """A verdict needs both: an interval of the ratio that leaves out 1, and ranks that chance would hardly make."""
-    if not old or not new:
-        return ComparedCell(cell=cell, verdict=CANNOT_TELL, reason="not measured", old=tuple(old), new=tuple(new))
-    found = ratio(new, old, confidence) if min(*old, *new) > 0 else None
-    p = mann_whitney(new, old)
-    reason = _why_not(old, new, found, p)
-    better = found is not None and (found.median > 1) == more_is_better
-    return ComparedCell(
-        cell=cell,
-        verdict=CANNOT_TELL if reason else "better" if better else "worse",
-        regression=not reason and not better and _beyond(found, more_is_better, threshold),
-        reason=reason,
-        old=tuple(old),
-        new=tuple(new),
-        ratio=found,
-        p=p,
-        detectable=detectable(new, old),
-    )
-
-
-def without_guesses(found: ComparedCell) -> ComparedCell:
-    """Of accuracies: two near that of guessing are not compared; beside a better one, such a one is named."""
-    reasons = {name: guessing(found.cell.workload, side) for name, side in (("old", found.old), ("new", found.new))}
-    if all(reasons.values()):
-        bare = ComparedCell(cell=found.cell, verdict=CANNOT_TELL, reason=reasons["new"])
-        return msgspec.structs.replace(bare, old=found.old, new=found.new)
-    named = [f"in {name} {reason}" for name, reason in reasons.items() if reason]
+    """Values that are no result are not compared; where one side alone is doubtful, that may be said only."""
+    sides = {"old": old, "new": new}
+    doubts = {name: quantity.doubt(cell, runs) for name, runs in sides.items()}
+    before, after = quantity.values(old), quantity.values(new)
+    if all(doubts.values()) or (any(doubts.values()) and not quantity.both_doubtful):
+        reason = doubts["new"] or doubts["old"]
+        return ComparedCell(cell=cell, verdict=CANNOT_TELL, reason=reason, old=tuple(before), new=tuple(after))
+    found = compare_values(cell, quantity, before, after, threshold, confidence)
+    named = [f"in {name} {doubt}" for name, doubt in doubts.items() if doubt]
     return msgspec.structs.replace(found, reason="; ".join(filter(None, (found.reason, *named))))
 
 
-def _why_not(old: Sequence[float], new: Sequence[float], found: Estimate | None, p: float) -> str:
-    """Why no difference can be told; empty if one can."""
-    if found is None:
-        return "not above zero, so there is no ratio"
-    if smallest_p(len(new), len(old)) >= LEVEL:
-        least = runs_needed()
-        runs = f"{len(old)} against {len(new)} run{'s' if len(new) > 1 else ''}"
-        return f"{runs} can never show it; {least} against {least} can"
-    if found.low is None or found.high is None:
-        return "a single run has no interval"
-    if found.low <= 1 <= found.high:
-        return "the interval includes 1"
-    return "" if p < LEVEL else f"p = {p:.2f}"
+def compare_values(
+    cell: Cell,
+    quantity: Quantity,
+    old: Sequence[float],
+    new: Sequence[float],
+    threshold: float = 0.0,
+    confidence: float = CONFIDENCE,
+) -> ComparedCell:
+    bare = ComparedCell(cell=cell, verdict=CANNOT_TELL, reason="not measured", old=tuple(old), new=tuple(new))
+    if not old or not new:
+        return bare
+    yardstick = quantity.yardstick
+    found = judge(yardstick, new, old, confidence)
+    better = found.value is not None and (found.value.median > yardstick.equal) == (quantity.better == MORE)
+    verdict = CANNOT_TELL if found.why_not else "better" if better else "worse"
+    return msgspec.structs.replace(
+        bare,
+        verdict=verdict,
+        regression=verdict == "worse" and _beyond(found.value, quantity, threshold),
+        reason=found.why_not,
+        ratio=found.value if yardstick is RATIO else None,
+        difference=found.value if yardstick is DIFFERENCE else None,
+        p=found.p,
+        detectable=yardstick.detectable(new, old),
+    )
 
 
-def _beyond(found: Estimate | None, more_is_better: bool, threshold: float) -> bool:
+def _beyond(found: Estimate | None, quantity: Quantity, threshold: float) -> bool:
     """Whether the whole interval is worse than the threshold allows."""
     if found is None or found.low is None or found.high is None:
         return False
-    return found.high < 1 - threshold if more_is_better else found.low > 1 + threshold
+    equal = quantity.yardstick.equal
+    return found.high < equal - threshold if quantity.better == MORE else found.low > equal + threshold
 
 
 def _same_names(old: Side, new: Side) -> bool:

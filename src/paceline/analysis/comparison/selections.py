@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from paceline.analysis.quantities.definition import Quantity
 from paceline.analysis.rows.statuses import IntervalTarget
 from paceline.plan.cell import Cell
 from paceline.store.index.setups import Setup
@@ -33,12 +34,6 @@ LEFT JOIN run ON run.id = plan_result.run_id
 ORDER BY plan.replay, plan.id DESC, plan_cell.position, run.id
 """
 SETUPS = "SELECT id, facts FROM setup WHERE id IN (SELECT value FROM json_each(?))"
-VALUES = {  # of a run; those of several processes or GPUs are added up
-    "images/s": "images_per_second",
-    "seconds": "training_seconds",
-    "memory": "memory_bytes",
-    "accuracy": "test_accuracy",
-}
 FORMS = "suite:NAME, plan:ID, date:2026-11-15, version:torch=2.13.0 or machine:ID"
 
 
@@ -53,9 +48,9 @@ class CellRuns:
     runs: dict[str, RunResult] = field(default_factory=dict)  # by their keys
     commands: set[str] = field(default_factory=set)  # of all plans; several only where commands count by their names
 
-    def values(self, metric: str) -> list[float]:
-        good = [run for run in self.runs.values() if run.status == "ok"]
-        return [total for run in good if (total := run.total(VALUES[metric])) is not None]
+    @property
+    def good(self) -> list[RunResult]:
+        return [run for run in self.runs.values() if run.status == "ok"]
 
     @property
     def failed(self) -> list[RunResult]:
@@ -80,7 +75,7 @@ class CellRuns:
 @dataclass(frozen=True)
 class Side:
     name: str  # as the user wrote it
-    metric: str
+    quantity: Quantity
     cells: dict[Cell, CellRuns]  # by what must be equal in both
     setups: dict[str, Setup]  # of their runs, by id
     by_name: bool = False  # a command is known by its name, whatever its arguments
@@ -90,7 +85,7 @@ class Side:
         return [self.setups[one] for one in sorted(runs.setups)]
 
 
-def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Side:
+def choose(text: str, folder: Path, quantity: Quantity, *, by_name: bool = False) -> Side:
     """A store by its folder, or a part of the one in `folder`; of each cell the newest plan that has any such run."""
     kind, colon, wanted = text.partition(":")
     if colon and kind in FILTERS:
@@ -111,7 +106,7 @@ def choose(text: str, folder: Path, metric: str, *, by_name: bool = False) -> Si
         warn_of_left_out(store.query)
         if not cells:
             raise UserError(f"No results match {quoted(text)} in {folder}.")
-        return Side(text, metric, cells, _setups(store, cells.values()), by_name)
+        return Side(text, quantity, cells, _setups(store, cells.values()), by_name)
 
 
 def _setups(store: Store, cells: Iterable[CellRuns]) -> dict[str, Setup]:

@@ -7,33 +7,11 @@ from collections.abc import Sequence
 
 from paceline.analysis.statistics.intervals import LEAST_TO_STOP, Estimate
 from paceline.store.index.values import UTILISATION
-from paceline.store.resources import Noise, Range, preallocated
+from paceline.store.resources import Noise, Range
 from paceline.store.run_results import RunResult
 
-MEBIBYTE = 2**20
 THROTTLED = 0.01  # from here on it is remarked: less is within what the cores lose in any case
 Runs = Sequence[RunResult]
-
-
-def mebibytes(runs: Runs, name: str) -> tuple[float, ...]:
-    """Median over runs, place by place."""
-    found = [run.of_each(name) for run in runs]
-    return tuple(statistics.median(place) / MEBIBYTE for place in zip(*filter(None, found), strict=False))
-
-
-def totals(runs: Runs, name: str) -> tuple[float, ...]:
-    """All places of each run together, where any were seen."""
-    return tuple(total / MEBIBYTE for run in runs if (total := run.total(name)) is not None)
-
-
-def any_preallocated(runs: Runs) -> bool:
-    """Whether a GPU of any run was taken before it was needed."""
-    names = ("memory_bytes", "started_bytes", "allocator_bytes")
-    return any(
-        preallocated(peak, started, own)
-        for memory, starts, allocators in ([run.of_each(name) for name in names] for run in runs)
-        for peak, started, own in zip(memory, starts, allocators or [None] * len(memory), strict=False)
-    )
 
 
 def utilisation(runs: Runs, count: int) -> tuple[Range, ...]:

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
+from paceline.analysis.quantities.definition import Quantity
+from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.command_rows import CommandRow
 from paceline.analysis.statistics.intervals import Estimate, confidence_of
 from paceline.plan.cell import Cell
 from paceline.store.resources import Noise, Range
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """One quantity of the runs that ended well, in its unit."""
+
+    median: float | None = None
+    estimate: Estimate | None = None  # where its interval is wanted
+    of_runs: tuple[float, ...] = ()
+    of_each: tuple[float, ...] = ()
+    doubt: str = ""
+
+
+NOT_MEASURED = Measured()
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,25 +44,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[str, ...]  # such as oversubscribed
     repeats: int  # runs that ended well
     sequential: bool = False  # rounds were added until the interval was narrow enough; intervals are wider for that
-    images_per_second: Estimate | None
-    images_per_processor_second: float | None
-    seconds: float | None  # of training, start-up and evaluation not included; of a command all of it
-    seconds_per_epoch: float | None
-    first_step_seconds: float | None
-    waiting: float | None  # part of the training time in which images were not ready
-    train_accuracy: Estimate | None  # of the last epoch, while it was trained
-    test_accuracy: Estimate | None  # after the last epoch
+    measured: Mapping[str, Measured]  # by the names of quantities: those that some run has
+    seconds_per_epoch: float | None  # of a training by its images/s, of a command what it printed
     chance: float | None = None  # the test accuracy of guessing; unknown where the workload's plug-in is gone
     above_chance: bool | None = None  # whether it was trained long enough to tell; None if it was not evaluated
-    evaluation_seconds: float | None  # all evaluations together, not part of `seconds`
     target: float | None  # the test accuracy that was asked for
     runs_at_target: int  # how many runs reached it
-    seconds_to_target: float | None  # of training; None unless more than half of the runs reached it
-    images_to_target: float | None
-    peak_memory_mib: tuple[float, ...]  # peak minus idle
-    idle_memory_mib: tuple[float, ...]  # of a process when its framework has started; of a GPU before
-    started_memory_mib: tuple[float, ...]  # minus idle, of each GPU before anything is built
-    allocator_memory_mib: tuple[float, ...]  # peak by the framework's own count; empty if unknown
     utilisation: tuple[Range, ...]  # part of its time in training that each device was busy: lowest, median, highest
     noise: Noise  # what else happened on its cores, medians of the runs
     memory_of: str  # what each of them belongs to: "device", or "all devices" where one process serves them all
@@ -61,9 +65,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     failed_run: str | None  # the one that `reason` speaks of
     log_end: str | None  # and the last lines it printed
     command: CommandRow | None = None  # what `paceline time` measured in place of a workload
-    images_per_second_of_runs: tuple[float, ...] = ()  # of those that ended well, one by one
-    memory_mib_of_runs: tuple[float, ...] = ()  # peak minus idle, all devices together
-    test_accuracy_of_runs: tuple[float, ...] = ()
     quota_cores: float | None = None  # how many cores' time the container could use; None where it was all of them
     remarks: tuple[str, ...] = ()  # what went wrong in runs without making them fail
 
@@ -86,10 +87,31 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         """Asked of its intervals."""
         return confidence_of(sequential=self.sequential)
 
+    def estimate(self, quantity: Quantity) -> Estimate | None:
+        return self._measured(quantity).estimate
+
+    def median(self, quantity: Quantity) -> float | None:
+        return self._measured(quantity).median
+
+    def of_runs(self, quantity: Quantity) -> tuple[float, ...]:
+        """Of each run that ended well, all devices together."""
+        return self._measured(quantity).of_runs
+
+    def of_each(self, quantity: Quantity) -> tuple[float, ...]:
+        """Of each process or device, the median of the runs."""
+        return self._measured(quantity).of_each
+
+    def doubt(self, quantity: Quantity) -> str:
+        """Why its values are no result; empty if they are."""
+        return self._measured(quantity).doubt
+
+    def _measured(self, quantity: Quantity) -> Measured:
+        return self.measured.get(quantity.name, NOT_MEASURED)
+
     @property
     def judged(self) -> Estimate | None:
         """By how sure this is, the cell is ok or noisy."""
-        return self.command.real_seconds if self.command else self.images_per_second
+        return self.command.real_seconds if self.command else self.estimate(SPEED)
 
 
 class DeviceScaling(msgspec.Struct, frozen=True):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.row import DeviceScaling
 from paceline.analysis.statistics.intervals import Estimate, ratio
 from paceline.plan.devices import DeviceSet, parse_devices
@@ -37,7 +38,7 @@ class OneDeviceRows:
     def __init__(self, rows: Iterable[Row]) -> None:
         self._alone: dict[Hashable, dict[int, Row]] = {}
         for row in rows:
-            if row.device_count == 1 and row.images_per_second_of_runs and not row.cell.slow and not row.command:
+            if row.device_count == 1 and row.of_runs(SPEED) and not row.cell.slow and not row.command:
                 alone = self._alone.setdefault(training(row, wrapped=row.cell.wrapped), {})
                 alone.setdefault(_members(parse_devices(row.cell.devices))[0], row)
 
@@ -99,9 +100,7 @@ def _members(devices: DeviceSet) -> list[int]:
 
 def _equals(indices: list[int], alone: Mapping[int, Row]) -> list[list[int]]:
     """Devices of one name together, unless those that were measured surely differ."""
-    speeds = sorted(
-        (alone[index].images_per_second_of_runs for index in indices if index in alone), key=statistics.median
-    )
+    speeds = sorted((alone[index].of_runs(SPEED) for index in indices if index in alone), key=statistics.median)
     spread = ratio(speeds[-1], speeds[0]) if speeds else None
     return [[index] for index in indices] if spread and spread.low and spread.low > DIFFERENT_SPEED else [indices]
 
@@ -109,33 +108,34 @@ def _equals(indices: list[int], alone: Mapping[int, Row]) -> list[list[int]]:
 def scaled(rows: Sequence[Row]) -> list[Row]:
     """These rows with what they are scaled against."""
     bases = OneDeviceRows(rows)
-    return [msgspec.structs.replace(row, **_fields(row, bases)) for row in rows]
+    return [_scaled(row, bases) for row in rows]
 
 
-def _fields(row: Row, bases: OneDeviceRows) -> dict[str, Any]:
+def _scaled(row: Row, bases: OneDeviceRows) -> Row:
     plain, wrapped = bases.of(row, wrapped=False), bases.of(row, wrapped=True)
-    against = tuple(_against(row, base) for base in plain if base.row is not row and row.images_per_second_of_runs)
-    own = plain and plain[0].row is row and row.images_per_second_of_runs
+    against = tuple(_against(row, base) for base in plain if base.row is not row and row.of_runs(SPEED))
+    own = plain and plain[0].row is row and row.of_runs(SPEED)
     one = Estimate(1.0) if own else against[0].scaling if len(against) == 1 else None
-    return {
-        "scaling": one.median if one else None,
-        "scaling_interval": (one.low, one.high) if one and one.low and one.high else None,
-        "scaling_against": against,
-        "efficiency": _efficiency(row, plain),
-        "wrapped_efficiency": _efficiency(row, wrapped),
-    }
+    return msgspec.structs.replace(
+        row,
+        scaling=one.median if one else None,
+        scaling_interval=(one.low, one.high) if one and one.low and one.high else None,
+        scaling_against=against,
+        efficiency=_efficiency(row, plain),
+        wrapped_efficiency=_efficiency(row, wrapped),
+    )
 
 
 def _against(row: Row, base: OneDeviceRow) -> DeviceScaling:
     confidence = max(row.confidence, base.row.confidence)
-    found = ratio(row.images_per_second_of_runs, base.row.images_per_second_of_runs, confidence)
+    found = ratio(row.of_runs(SPEED), base.row.of_runs(SPEED), confidence)
     assert found is not None  # noqa: S101 - both were measured
     return DeviceScaling(base.row.cell.devices, base.count, found)
 
 
 def _efficiency(row: Row, bases: Sequence[OneDeviceRow]) -> float | None:
     """Images/s as a part of what its devices do one by one."""
-    if not bases or not row.images_per_second_of_runs:
+    if not bases or not row.of_runs(SPEED):
         return None
-    together = sum(base.count * statistics.median(base.row.images_per_second_of_runs) for base in bases)
-    return statistics.median(row.images_per_second_of_runs) / together
+    together = sum(base.count * statistics.median(base.row.of_runs(SPEED)) for base in bases)
+    return statistics.median(row.of_runs(SPEED)) / together

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from paceline.analysis.quantities.chance_accuracy import above_chance, chance, check_target
+from paceline.analysis.quantities.known import MEMORY, SECONDS_TO_TARGET, SPEED, TEST_ACCURACY, any_preallocated
 from paceline.analysis.rows import resource_rows
-from paceline.analysis.rows.chance_accuracy import above_chance, chance, check_target
 from paceline.analysis.rows.command_rows import CommandRow, command_row
-from paceline.analysis.rows.row import Row
+from paceline.analysis.rows.measured import measured
+from paceline.analysis.rows.row import NOT_MEASURED, Row
 from paceline.analysis.rows.scaling import scaled
 from paceline.analysis.rows.selection import OF_PLANS, MeasuredCell, select, shown_plan
 from paceline.analysis.rows.statuses import FAILED, NOISY_CELL, NOT_RUN, RunCounts, status_of
-from paceline.analysis.statistics.intervals import PARTS, Estimate, estimate
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.catalog.networks.cost import NetworkCost
 from paceline.catalog.workloads import all_workloads
 from paceline.catalog.workloads.definition import Workload
-from paceline.plan.cell import Cell
 from paceline.plan.shares import given_shares
 from paceline.store import certificates
 from paceline.store.newer_records import warn_of_left_out
@@ -77,114 +75,49 @@ def layout_of(store: Store, filters: Mapping[str, str | None]) -> str:
     return next((plan["layout"] for plan in shown_plan(store, filters)), "rows")
 
 
-Fields = dict[str, Any]  # some of a row
-
-
 def _row(one: MeasuredCell, known: certificates.BySubject, target: float | None) -> Row:
-    workload = all_workloads().get(one.cell.workload)
-    speed = estimate(one.values("images_per_second"), confidence=one.planned.limit.confidence)
+    workload = all_workloads().get(one.cell.workload)  # None where the plug-in with it is gone
+    found = measured(one.cell, one.good, one.planned.limit.confidence)
     command = command_row(one.cell.command, one.good) if one.cell.command else None
+    speed = found.get(SPEED.name, NOT_MEASURED).estimate
     status, reason = _status(one, command.real_seconds if command else speed)
+    last, failed = (runs[edge] if runs else None for runs, edge in ((one.runs, -1), (one.failed, 0)))
+    by_chance = None if workload is None else chance(workload)
+    devices = one.cell.device_set.count
     return Row(
-        **_settings(one),
-        **_origin(one, known),
-        **_network(one.cell, workload),
+        cell=one.cell,
+        framework_version=last.framework_version if last else None,
+        machine=last.machine if last else None,
+        machine_description=last.machine_description if last else None,
+        quota_cores=last.quota_cores if last else None,
+        cards=last.cards if last else (),
+        quick=one.planned.quick,
+        shares=_shares(one),
+        epochs=one.cell.steps * one.cell.batch_size / workload.images_per_epoch if workload else None,
+        whole_epochs=_whole_epochs(one, workload),
         status=status,
         reason=reason,
-        images_per_second=speed,
+        marks=_marks(one),
+        repeats=len(one.good),
+        sequential=one.planned.limit.target is not None,
+        measured=found,
         seconds_per_epoch=_seconds_per_epoch(workload, speed, command),
+        chance=by_chance,
+        above_chance=above_chance(TEST_ACCURACY.values(one.good), by_chance),
+        target=target,
+        runs_at_target=len(SECONDS_TO_TARGET.values(one.good)),
+        utilisation=resource_rows.utilisation(one.good, devices),
+        noise=resource_rows.noise(one.good),
+        memory_of="device" if len(found.get(MEMORY.name, NOT_MEASURED).of_each) in (0, devices) else "all devices",
+        batch_norm=workload is not None and _has_batch_norm(workload),
+        parameters=_parameters(workload) if workload else None,
+        verified=bool(one.runs) and all(certificates.proven(known, one.cell, run) for run in one.runs),
+        runs=tuple(run.id for run in one.runs),
+        failed_run=failed.id if failed else None,
+        log_end=failed.log_end if failed else None,
+        remarks=tuple(dict.fromkeys(remark for run in one.runs for remark in run.remarks)),
         command=command,
-        **_times(one),
-        **_accuracies(one, target),
-        **_against_chance(one, workload),
-        **_resources(one),
     )
-
-
-def _settings(one: MeasuredCell) -> Fields:
-    """What was to be measured."""
-    return {
-        "cell": one.cell,
-        "quick": one.planned.quick,
-        "shares": _shares(one),
-        "marks": _marks(one),
-        "sequential": one.planned.limit.target is not None,
-    }
-
-
-def _origin(one: MeasuredCell, known: certificates.BySubject) -> Fields:
-    """Which runs there are, and on what they ran."""
-    last = one.runs[-1] if one.runs else None
-    failed = one.failed[0] if one.failed else None
-    return {
-        "framework_version": last and last.framework_version,
-        "machine": last and last.machine,
-        "machine_description": last and last.machine_description,
-        "quota_cores": last and last.quota_cores,
-        "cards": last.cards if last else (),
-        "verified": bool(one.runs) and all(certificates.proven(known, one.cell, run) for run in one.runs),
-        "repeats": len(one.good),
-        "runs": tuple(run.id for run in one.runs),
-        "failed_run": failed and failed.id,
-        "log_end": failed and failed.log_end,
-        "remarks": tuple(dict.fromkeys(remark for run in one.runs for remark in run.remarks)),
-    }
-
-
-def _network(cell: Cell, workload: Workload | None) -> Fields:
-    """Nothing is known of a workload whose plug-in is gone."""
-    if workload is None:
-        return {"epochs": None, "batch_norm": False, "parameters": None}
-    return {
-        "epochs": cell.steps * cell.batch_size / workload.images_per_epoch,
-        "whole_epochs": workload.whole_epochs(cell.steps, cell.batch_size, cell.input),
-        "batch_norm": _has_batch_norm(workload),
-        "parameters": _parameters(workload),
-    }
-
-
-def _times(one: MeasuredCell) -> Fields:
-    return {
-        "images_per_second_of_runs": tuple(one.values("images_per_second")),
-        "images_per_processor_second": _median(one.values("images_per_processor_second")),
-        "seconds": _median(one.values("training_seconds")),
-        "first_step_seconds": _median(one.values("first_step_seconds")),
-        "waiting": _median(one.values("waiting")) if one.cell.input else None,
-    }
-
-
-def _accuracies(one: MeasuredCell, target: float | None) -> Fields:
-    return {
-        "train_accuracy": estimate(one.values("train_accuracy"), PARTS, one.planned.limit.confidence),
-        "test_accuracy": estimate(one.values("test_accuracy"), PARTS, one.planned.limit.confidence),
-        "test_accuracy_of_runs": tuple(one.values("test_accuracy")),
-        "evaluation_seconds": _median(one.values("evaluation_seconds")),
-        "target": target,
-        "runs_at_target": len(one.values("seconds_to_target")),
-        "seconds_to_target": _until_target(one, "seconds_to_target"),
-        "images_to_target": _until_target(one, "images_to_target"),
-    }
-
-
-def _against_chance(one: MeasuredCell, workload: Workload | None) -> Fields:
-    if workload is None:
-        return {}
-    by_chance = chance(workload)
-    return {"chance": by_chance, "above_chance": above_chance(one.values("test_accuracy"), by_chance)}
-
-
-def _resources(one: MeasuredCell) -> Fields:
-    count, memory = one.cell.device_set.count, resource_rows.mebibytes(one.good, "memory_bytes")
-    return {
-        "peak_memory_mib": memory,
-        "idle_memory_mib": resource_rows.mebibytes(one.good, "idle_bytes"),
-        "started_memory_mib": resource_rows.mebibytes(one.good, "started_bytes"),
-        "allocator_memory_mib": resource_rows.mebibytes(one.good, "allocator_bytes"),
-        "memory_mib_of_runs": resource_rows.totals(one.good, "memory_bytes"),
-        "memory_of": "device" if len(memory) in (0, count) else "all devices",
-        "utilisation": resource_rows.utilisation(one.good, count),
-        "noise": resource_rows.noise(one.good),
-    }
 
 
 def _status(one: MeasuredCell, judged: Estimate | None) -> tuple[str, str | None]:
@@ -214,7 +147,7 @@ def _marks(one: MeasuredCell) -> tuple[str, ...]:
     marks = {
         "oversubscribed": one.cell.oversubscribed,
         "simulated": one.cell.slow,
-        "preallocated": resource_rows.any_preallocated(one.good),
+        "preallocated": any_preallocated(one.good),
         "throttled": resource_rows.is_throttled(one.good),
     }
     return tuple(mark for mark, true in marks.items() if true)
@@ -228,21 +161,15 @@ def _shares(one: MeasuredCell) -> tuple[int, ...]:
     return recorded or given_shares(one.cell.shares, one.cell.batch_size, one.cell.device_set)
 
 
+def _whole_epochs(one: MeasuredCell, workload: Workload | None) -> int | None:
+    cell = one.cell
+    return workload.whole_epochs(cell.steps, cell.batch_size, cell.input) if workload else None
+
+
 def _seconds_per_epoch(workload: Workload | None, speed: Estimate | None, command: CommandRow | None) -> float | None:
     if command:
         return command.readings.get("s/epoch")
     return workload.images_per_epoch / speed.median if workload and speed else None
-
-
-def _until_target(one: MeasuredCell, name: str) -> float | None:
-    """Median over the runs, of which some may never have got there."""
-    values = [math.inf if (value := run.value(name)) is None else value for run in one.good]
-    middle = statistics.median(values) if values else math.inf
-    return middle if math.isfinite(middle) else None
-
-
-def _median(values: list[float]) -> float | None:
-    return statistics.median(values) if values else None
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from paceline.analysis.quantities.known import MEMORY, SPEED
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.charts.captions import MOST_NAMED, outcome, with_interval
@@ -41,7 +42,7 @@ class Bar(NamedTuple):
 def speed(data: ChartData) -> Drawing | None:
     """Images/s with 95 % intervals."""
     charted = ChartedRows.of(data.rows)
-    found = [(name, row, row.images_per_second) for name, row in charted.named.items() if row.images_per_second]
+    found = [(name, row, value) for name, row in charted.named.items() if (value := row.estimate(SPEED))]
     if not found:
         return None
     ranked = sorted(found, key=lambda each: -each[2].median)
@@ -64,15 +65,15 @@ def memory(data: ChartData) -> Drawing | None:
     """Peak minus idle; where devices or runs differ, also from the lowest to the highest."""
 
     def bar(name: str, row: Row) -> Bar:
-        found = row.peak_memory_mib
-        values = found if len(found) > 1 else row.memory_mib_of_runs
+        found = row.of_each(MEMORY)
+        values = found if len(found) > 1 else row.of_runs(MEMORY)
         span = (min(values), max(values)) if len(values) > 1 else None
         whole = row.memory_of == "all devices" and row.device_count > 1
         label = f"{joined(found)} in all devices together" if whole else joined(found)
         return Bar(name, row, max(found), span, outcome(row, label), hollow=whole)
 
     charted = ChartedRows.of(data.rows)
-    bars = [bar(name, row) for name, row in charted.named.items() if row.peak_memory_mib]
+    bars = [bar(name, row) for name, row in charted.named.items() if row.of_each(MEMORY)]
     if not bars:
         return None
     in_words = [f"{bar.name} {bar.label}" for bar in sorted(bars, key=lambda bar: (bar.hollow, bar.value))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
 from paceline.report.charts.captions import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
@@ -116,7 +117,7 @@ def _both_ends(along: Spec, up: Spec) -> dict[str, Spec]:
 def batch(data: ChartData) -> Drawing | None:
     """Images/s against the images of a step."""
     rows = [row for row in data.rows if not row.command]
-    lines = _lines(rows, BY_BATCH, lambda row: row.images_per_second is not None)
+    lines = _lines(rows, BY_BATCH, lambda row: row.estimate(SPEED) is not None)
     sizes = sorted({row.cell.batch_size for row in lines.rows})
     if len(lines.rows) == len(lines.called):
         return None  # each line is a point
@@ -135,7 +136,7 @@ def batch(data: ChartData) -> Drawing | None:
 
 
 def _speed(row: Row) -> Spec:
-    found = row.images_per_second
+    found = row.estimate(SPEED)
     if found is None:
         raise ValueError(f"{row.cell.framework} has no speed")
     ends = {} if found.low is None else {"speed_low": found.low, "speed_high": found.high}
@@ -143,7 +144,7 @@ def _speed(row: Row) -> Spec:
 
 
 def _speed_text(row: Row, name: str) -> str:
-    speed = row.images_per_second.median if row.images_per_second else None
+    speed = row.median(SPEED)
     return f"{name} at batch {row.cell.batch_size} {number(speed)} images/s"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
 from paceline.report.charts.captions import WITHOUT_RESULT, names, numbered
@@ -82,7 +83,7 @@ class ChartedRows:
 
 def slowness(row: Row) -> float:
     """To sort by: the fastest first, and last what has no speed."""
-    return -row.images_per_second.median if row.images_per_second else 0.0
+    return -(row.median(SPEED) or 0.0)
 
 
 def layer(mark: Spec, values: Sequence[Spec], **channels: Spec) -> Spec:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from paceline.analysis.findings import ACCURACY, MEMORY, RATIO, SPEED, ComparedWith, Quantity, RowComparer, interleaved
-from paceline.analysis.rows.chance_accuracy import floor_of
+from paceline.analysis.findings import ComparedWith, Measure, RowComparer, interleaved
+from paceline.analysis.quantities.chance_accuracy import floor_of
+from paceline.analysis.quantities.definition import LESS, Quantity
+from paceline.analysis.quantities.known import MEMORY, TEST_ACCURACY, all_quantities
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate, estimate
+from paceline.analysis.statistics.yardsticks import RATIO
 from paceline.report.escaping import page_text
 from paceline.report.tables.columns import accuracy, interval
 from paceline.report.tables.sentences import as_difference, as_factor
@@ -43,7 +45,7 @@ class Answer:
 @dataclass(frozen=True)
 class TableQuestion:
     text: str
-    quantity: Quantity
+    measure: Measure
     say: Callable[[Estimate], str]
     compare: Callable[[ComparedWith], str]
     aside: str = ""  # about rows that it could not be asked of
@@ -82,7 +84,7 @@ def _of_machine(rows: Sequence[Row], times: Times, target: float | None) -> Iter
     untrained = sum(row.above_chance is False for row in rows)
     aside = f"{untrained} other{'s were' if untrained > 1 else ' was'} not trained long enough" if untrained else ""
     quickest = [_quickest(rows, times, reached)] if reached else []
-    for question in (*QUESTIONS, replace(BEST, aside=aside), *quickest):
+    for question in (*questions(aside), *quickest):
         yield from _answer(question, rows)
     if not reached:
         yield from _near_chance(rows)
@@ -90,24 +92,24 @@ def _of_machine(rows: Sequence[Row], times: Times, target: float | None) -> Iter
 
 def _near_chance(rows: Sequence[Row]) -> Iterator[Answer]:
     """Why there is no accuracy to which the time could be asked for."""
-    accurate = [row for row in rows if row.test_accuracy_of_runs and row.chance is not None]
+    accurate = [row for row in rows if row.of_runs(TEST_ACCURACY) and row.chance is not None]
     if accurate:
-        row = min(accurate, key=lambda row: min(row.test_accuracy_of_runs))
-        ended = f"a run of {_names(rows)(row)} on {where(row)} ended at {min(row.test_accuracy_of_runs):.3f}"
+        row = min(accurate, key=lambda row: min(row.of_runs(TEST_ACCURACY)))
+        ended = f"a run of {_names(rows)(row)} on {where(row)} ended at {min(row.of_runs(TEST_ACCURACY)):.3f}"
         why = page_text(f"{ended}, and guessing gets {row.chance:g}")
         yield Answer("Quickest to a test accuracy", row, "not trained long enough", "", UNKNOWN, why)
 
 
 def _answer(question: TableQuestion, rows: Sequence[Row]) -> Iterator[Answer]:
-    quantity, values = question.quantity, question.quantity.values
-    ranked = sorted(filter(quantity.measured, rows), key=lambda row: -quantity.better * statistics.median(values(row)))
+    measure, values = question.measure, question.measure.values
+    ranked = measure.ranked(filter(measure.measured, rows))
     if not ranked:
         return
     best, name = ranked[0], _names(ranked)
-    others = _against(quantity, ranked, name) if len(values(best)) > 1 else None
+    others = _against(measure, ranked, name) if len(values(best)) > 1 else None
     sure, why = (UNKNOWN, ONE_RUN) if others is None else _sureness(question, best, others)
     rivals = [row for row, one in others or () if not one.clear]
-    value = question.say(estimate(values(best), quantity.yardstick.scale, best.confidence) or Estimate(0.0))
+    value = question.say(estimate(values(best), measure.yardstick.scale, best.confidence) or Estimate(0.0))
     value_text = f"{name(best)} on {where(best)}: {value}" if rivals else value
     who = _one_of([(name(row), where(row)) for row in (best, *rivals)])
     yield Answer(
@@ -120,18 +122,18 @@ def _answer(question: TableQuestion, rows: Sequence[Row]) -> Iterator[Answer]:
     )
 
 
-def _against(quantity: Quantity, ranked: Sequence[Row], name: Callable[[Row], str]) -> list[tuple[Row, ComparedWith]]:
+def _against(measure: Measure, ranked: Sequence[Row], name: Callable[[Row], str]) -> list[tuple[Row, ComparedWith]]:
     """The best against each of the others; one that ran once is clear if it lies beyond the interval of the best."""
-    (best, *others), values = ranked, quantity.values
+    (best, *others), values = ranked, measure.values
     repeated = [row for row in ranked if len(values(row)) > 1]
-    judge = RowComparer.of(quantity, repeated, math.comb(len(repeated), 2))  # each could have been the best
-    found = estimate(values(best), quantity.yardstick.scale, best.confidence) or Estimate(0.0)
-    end = (found.low if quantity.better > 0 else found.high) or 0.0
+    judge = RowComparer.of(measure, repeated, math.comb(len(repeated), 2))  # each could have been the best
+    found = estimate(values(best), measure.yardstick.scale, best.confidence) or Estimate(0.0)
+    end = (found.low if measure.better > 0 else found.high) or 0.0
 
     def judged(row: Row) -> ComparedWith:
         called = name(row) if where(row) == where(best) else f"{name(row)} on {where(row)}"
         if len(values(row)) == 1:
-            return ComparedWith(called, Estimate(values(row)[0]), clear=quantity.better * (end - values(row)[0]) > 0)
+            return ComparedWith(called, Estimate(values(row)[0]), clear=measure.better * (end - values(row)[0]) > 0)
         return judge.against(called, values(best), values(row))
 
     return [(row, judged(row)) for row in others]
@@ -161,8 +163,8 @@ def _sureness(question: TableQuestion, best: Row, others: Sequence[tuple[Row, Co
 
 def common_target(rows: Sequence[Row]) -> float | None:
     """The highest round test accuracy, above guessing, that every run has reached of the rows that got anywhere."""
-    trained = [row for row in rows if row.above_chance is not False and row.test_accuracy_of_runs]
-    reached = floor_of(min((value for row in trained for value in row.test_accuracy_of_runs), default=0.0))
+    trained = [row for row in rows if row.above_chance is not False and row.of_runs(TEST_ACCURACY)]
+    reached = floor_of(min((value for row in trained for value in row.of_runs(TEST_ACCURACY)), default=0.0))
     return reached if reached > max((row.chance or 0.0 for row in trained), default=0.0) else None
 
 
@@ -175,10 +177,10 @@ def _quickest(rows: Sequence[Row], times: Times, target: float) -> TableQuestion
         ]
         return reached if reached and all(map(math.isfinite, reached)) else []
 
-    left = sum(bool(row.test_accuracy_of_runs) and not seconds(row) for row in rows)
+    left = sum(bool(row.of_runs(TEST_ACCURACY)) and not seconds(row) for row in rows)
     aside = f"{left} other{'s' if left > 1 else ''} did not reach it in every run" if left else ""
-    quantity = Quantity("time to accuracy", seconds, -1, RATIO)
-    return TableQuestion(f"Quickest to test accuracy {target:g}", quantity, _with("s of training"), as_factor, aside)
+    measure = Measure(seconds, LESS, RATIO)
+    return TableQuestion(f"Quickest to test accuracy {target:g}", measure, _with("s of training"), as_factor, aside)
 
 
 def _with(unit: str) -> Callable[[Estimate], str]:
@@ -205,8 +207,16 @@ def _few(names: Sequence[str], last: str) -> str:
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-QUESTIONS = (
-    TableQuestion("Fastest", SPEED, _with("images/s"), as_factor),
-    TableQuestion("Least memory", MEMORY, _with("MiB, all devices together"), as_factor),
-)
-BEST = TableQuestion("Best test accuracy", ACCURACY, accuracy, as_difference)
+def questions(untrained: str) -> Iterator[TableQuestion]:
+    """What is asked of every table; of what was not trained long enough, no accuracy counts."""
+    for quantity in all_quantities():
+        if quantity.question:
+            aside = untrained if quantity is TEST_ACCURACY else ""
+            say, compare = _words(quantity)
+            yield TableQuestion(quantity.question, Measure.of(quantity), say, compare, aside)
+
+
+def _words(quantity: Quantity) -> tuple[Callable[[Estimate], str], Callable[[ComparedWith], str]]:
+    if quantity.yardstick is RATIO:
+        return _with(f"{quantity.unit}{', all devices together' if quantity is MEMORY else ''}"), as_factor
+    return accuracy, as_difference

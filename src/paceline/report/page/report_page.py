@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from paceline.analysis.findings import findings
+from paceline.analysis.quantities.known import TEST_ACCURACY
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.statuses import counted
 from paceline.analysis.rows.table_rows import chosen_rows
@@ -124,7 +125,7 @@ def report_context(
         return numbers[id(row)]
 
     charted = {title for title, _ in tables(rows)[:MOST_CHARTED]}
-    used_rows = [row for title, group in titled for row in group if title in charted or row.test_accuracy]
+    used_rows = [row for title, group in titled for row in group if title in charted or row.estimate(TEST_ACCURACY)]
     series = load_series(store, [run for row in used_rows for run in row.runs])
     maker = _PageMaker(number, series, charted, target)
     made = [maker.section(name, groups, (layouts or {}).get(name, "rows")) for name, groups in sections.items()]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from paceline.analysis.rows.row import Row
 from paceline.report.escaping import page_text
 from paceline.report.page.badges import Badge, badges_of
-from paceline.report.tables.columns import RESOURCE_COLUMNS, Column, accuracy_columns, speed_columns, with_places
+from paceline.report.tables.columns import Column, accuracy_columns, resource_columns, speed_columns, with_places
 from paceline.report.tables.command_tables import COMMAND_COLUMNS
 from paceline.report.tables.layouts import JOINT, Grid, GridCells
 
@@ -52,7 +52,7 @@ def further_tables(rows: Sequence[Row], number: NumberOfCell) -> list[PageTable]
     if accuracies := accuracy_columns(ran):
         found.append(_table("Accuracy", ran, with_places(accuracies, rows), number))
     if ran:
-        found.append(_table("Memory, utilisation and noise", ran, with_places(RESOURCE_COLUMNS, rows), number))
+        found.append(_table("Memory, utilisation and noise", ran, with_places(resource_columns(ran), rows), number))
     return found
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
+from paceline.analysis.quantities.known import metrics
 from paceline.report.server import comparison, lists
 from paceline.report.server.rendering import text
-from paceline.report.studies.comparison import HEADINGS, lines, notes, summary, title
+from paceline.report.studies.comparison import HEADINGS, headings, lines, notes, summary, title
 from paceline.store.store import Store
 
-NOTHING: Mapping[str, object] = {"problem": "", "shown": None, "title": "", "lines": [], "notes": [], "summary": ""}
+NOTHING: Mapping[str, object] = {
+    "headings": HEADINGS,
+    "problem": "",
+    "shown": None,
+    "title": "",
+    "lines": [],
+    "notes": [],
+    "summary": "",
+}
 
 
 def compared_page(store: Store, asked: Mapping[str, str], so_far: str) -> str:
@@ -18,7 +27,13 @@ def compared_page(store: Store, asked: Mapping[str, str], so_far: str) -> str:
     shown = comparison.compared(store, asked)
     plans = [{"old": cell.old_plan, "new": cell.new_plan} for cell in shown.cells if cell.measured_in_both]
     found = zip(lines(shown), plans, strict=True)
-    parts = {"title": title(shown), "lines": list(found), "notes": notes(shown), "summary": summary(shown)}
+    parts = {
+        "headings": headings(shown),
+        "title": title(shown),
+        "lines": list(found),
+        "notes": notes(shown),
+        "summary": summary(shown),
+    }
     return form(store, asked, shown=shown, so_far=so_far, **parts)
 
 
@@ -27,10 +42,9 @@ def form(store: Store, asked: Mapping[str, str], so_far: str = "", **found: obje
     return text(
         "served_compare.html.j2",
         asked=asked,
-        headings=HEADINGS,
         selections=comparison.selections(store),
         choices=lists.choices(store),
-        metrics=comparison.METRICS,
+        metrics=metrics(),
         query=urlencode({**asked, **({so_far: "1"} if so_far else {})}),
         so_far=so_far,
         **{**NOTHING, **found},

@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from paceline.analysis.comparison.compare import MORE_IS_BETTER, Comparison, compare
+from paceline.analysis.comparison.compare import Comparison, compare
 from paceline.analysis.comparison.selections import FILTERS as KINDS
 from paceline.analysis.comparison.selections import FORMS, Side, choose
+from paceline.analysis.quantities.definition import Quantity
+from paceline.analysis.quantities.known import SPEED, comparable
 from paceline.plan.cell import Cell
 from paceline.report.server.lists import FILTERS, moment
 from paceline.report.server.live import moment_of
 from paceline.store.store import Store
-from paceline.system.errors import UserError, unknown
+from paceline.system.errors import UserError
 from paceline.system.text.safe_text import quoted
 
-METRICS = tuple(MORE_IS_BETTER)
 THRESHOLD = 0.05
 FIELDS = ("old", "new", "metric", "threshold", "by_name", *FILTERS)  # of the form
 MOST_PLANS = 100  # that a form offers; any other can be typed
@@ -23,9 +24,7 @@ MOST_PLANS = 100  # that a form offers; any other can be typed
 
 def compared(store: Store, asked: Mapping[str, str]) -> Comparison:
     """By what a form sends; every mistake in it is the reader's, and is shown."""
-    metric = asked["metric"] or METRICS[0]
-    if metric not in METRICS:
-        raise unknown("metric", metric, METRICS)
+    metric = comparable(asked["metric"] or SPEED.label)
     threshold = _threshold(asked["threshold"] or str(100 * THRESHOLD))
     store.query("SELECT 1 FROM plan LIMIT 1")  # a reader never rebuilds the index
     old, new = (_side(store, asked[name], metric, asked) for name in ("old", "new"))
@@ -42,7 +41,7 @@ def _threshold(text: str) -> float:
     return value
 
 
-def _side(store: Store, text: str, metric: str, asked: Mapping[str, str]) -> Side:
+def _side(store: Store, text: str, metric: Quantity, asked: Mapping[str, str]) -> Side:
     """A part of this store; folders, which the command line takes as well, are nothing that a page may ask for."""
     kind, colon, _ = text.partition(":")
     if not colon or kind not in KINDS:

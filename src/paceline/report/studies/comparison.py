@@ -8,16 +8,25 @@ from collections.abc import Sequence
 
 from paceline.analysis.comparison.compare import INCONCLUSIVE, ComparedCell, Comparison
 from paceline.analysis.comparison.differences import NOTHING_ELSE
+from paceline.analysis.quantities.definition import Quantity
+from paceline.analysis.quantities.known import comparable
+from paceline.analysis.statistics.intervals import Estimate
 from paceline.analysis.statistics.significance import LEVEL
+from paceline.analysis.statistics.yardsticks import RATIO
 from paceline.plan.cell import Cell
 from paceline.report.document import Document, Heading, Notes, Paragraph, Table, Title
 from paceline.report.formats import formats
-from paceline.system.text.formatting import NOTHING, number
+from paceline.system.text.formatting import NOTHING
 
 HEADINGS = ("cell", "runs", "old", "new", "new/old", "95 % interval", "p", "detectable", "verdict")
-STACKED = {"new/old": "new\n/old", "95 % interval": "95 %\ninterval", "detectable": "detec-\ntable"}  # for a terminal
-UNITS = {"images/s": "images/s", "seconds": "s", "memory": "MiB", "accuracy": "accuracy"}
-DIVISORS = {"memory": 2**20}
+STACKED = {
+    "new/old": "new\n/old",
+    "new−old": "new\n−old",
+    "95 % interval": "95 %\ninterval",
+    "detectable": "detec-\ntable",
+}  # for a terminal
+SMALLEST_P = 0.001  # that is written as it is
+COMPARED = HEADINGS.index("new/old")
 
 
 def names(cells: Sequence[Cell]) -> list[str]:
@@ -34,11 +43,22 @@ def _settings(cell: Cell, differing: Sequence[str]) -> list[str]:
     return [word for word in words if word]
 
 
-def value(values: Sequence[float], metric: str) -> str:
-    if not values:
-        return NOTHING
-    median = statistics.median(values) / DIVISORS.get(metric, 1)
-    return f"{median:.3f}" if metric == "accuracy" else number(median)
+def headings(compared: Comparison) -> tuple[str, ...]:
+    sign = comparable(compared.metric).yardstick.sign
+    return (*HEADINGS[:COMPARED], f"new{sign}old", *HEADINGS[COMPARED + 1 :])
+
+
+def value(values: Sequence[float], quantity: Quantity) -> str:
+    return quantity.text(statistics.median(values) / quantity.per_unit) if values else NOTHING
+
+
+def change(ratio: Estimate | None, difference: Estimate | None) -> tuple[str, str]:
+    """New against old and the interval of it: a factor, or with its sign a difference."""
+    found, sign = (difference, "+") if ratio is None else (ratio, "")
+    if found is None:
+        return NOTHING, NOTHING
+    interval = NOTHING if found.low is None else f"{found.low:{sign}.3f}–{found.high:{sign}.3f}"
+    return f"{found.median:{sign}.3f}", interval
 
 
 def verdict(cell: ComparedCell) -> str:
@@ -48,30 +68,36 @@ def verdict(cell: ComparedCell) -> str:
 def lines(compared: Comparison) -> list[tuple[str, ...]]:
     """Of the cells that were measured in both."""
     named = zip(names([cell.cell for cell in compared.cells]), compared.cells, strict=True)
-    return [_line(name, cell, compared.metric) for name, cell in named if cell.measured_in_both]
+    quantity = comparable(compared.metric)
+    return [_line(name, cell, quantity) for name, cell in named if cell.measured_in_both]
 
 
-def _line(name: str, cell: ComparedCell, metric: str) -> tuple[str, ...]:
-    found = cell.ratio
-    interval = f"{found.low:.3f}–{found.high:.3f}" if found and found.low and found.high else NOTHING
+def _line(name: str, cell: ComparedCell, quantity: Quantity) -> tuple[str, ...]:
     return (
         name,
         f"{len(cell.old)}, {len(cell.new)}",
-        value(cell.old, metric),
-        value(cell.new, metric),
-        f"{found.median:.3f}" if found else NOTHING,
-        interval,
-        NOTHING if cell.p is None else f"{cell.p:.3f}",
-        _detectable(cell.detectable),
+        value(cell.old, quantity),
+        value(cell.new, quantity),
+        *change(cell.ratio, cell.difference),
+        _chance(cell.p),
+        _detectable(cell),
         verdict(cell),
     )
 
 
-def _detectable(part: float | None) -> str:
-    """Beyond all of it, the exact factor would mislead."""
-    if part is None:
+def _chance(p: float | None) -> str:
+    if p is None:
         return NOTHING
-    return "> 100 %" if part > 1 else f"{100 * part:.1f} %"
+    return f"{p:.3f}" if p >= SMALLEST_P else f"<{SMALLEST_P}"
+
+
+def _detectable(cell: ComparedCell) -> str:
+    """Beyond all of it, the exact factor would mislead."""
+    if cell.detectable is None:
+        return NOTHING
+    if cell.difference:
+        return f"{cell.detectable:.3f}"
+    return "> 100 %" if cell.detectable > 1 else f"{100 * cell.detectable:.1f} %"
 
 
 def notes(compared: Comparison) -> list[str]:
@@ -109,16 +135,19 @@ def _headline(compared: Comparison) -> str:
     many = f"{compared.regressions or 'no'} regression{'' if compared.regressions == 1 else 's'}"
     among = sum(cell.is_compared for cell in compared.cells)
     part = f", {compared.inconclusive} of {among} cells inconclusive" if compared.inconclusive else ""
-    return f"{many} in {compared.metric} beyond {100 * compared.threshold:g} %{part}"
+    factor = comparable(compared.metric).yardstick is RATIO
+    beyond = f"{100 * compared.threshold:g} %" if factor else f"{compared.threshold:g}"
+    return f"{many} in {compared.metric} beyond {beyond}{part}"
 
 
 def title(compared: Comparison) -> str:
-    return f"{compared.new} against {compared.old}: median {UNITS[compared.metric]}"
+    quantity = comparable(compared.metric)
+    return f"{compared.new} against {compared.old}: median {quantity.unit or quantity.label}"
 
 
 def document(compared: Comparison) -> Document:
     """Only names and verdicts may be broken, and only between words."""
-    name, *numbers, last = HEADINGS
+    name, *numbers, last = headings(compared)
     columns = [Heading(each, number=True, stacked=STACKED.get(each, ""), whole=True) for each in numbers]
     return [
         Title(title(compared), whole=True),

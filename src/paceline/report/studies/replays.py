@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from paceline.analysis.comparison.differences import NOTHING_ELSE
 from paceline.report.document import Document, Heading, Notes, Table, Title
 from paceline.report.formats import formats
+from paceline.report.studies.comparison import change
 from paceline.studies.replay.results import Replay, ReplayLine
 from paceline.system.text.formatting import NOTHING, number
 
@@ -33,14 +34,11 @@ def _table(lines: Sequence[ReplayLine]) -> Table:
 
 
 def _cells(line: ReplayLine) -> tuple[str, ...]:
-    found = line.ratio
-    interval = f"{found.low:.3f}–{found.high:.3f}" if found and found.low and found.high else NOTHING
     return (
         line.name,
         _median(line.old, line.name),
         _median(line.new, line.name),
-        f"{found.median:.3f}" if found else NOTHING,
-        interval,
+        *change(line.ratio, line.difference),
         ": ".join(filter(None, (line.verdict, line.reason))),
     )
 
@@ -61,6 +59,8 @@ def notes(replay: Replay) -> Iterator[str]:
     yield from (f"differs: {difference}" for difference in replay.differences)
     if not replay.differences:
         yield NOTHING_ELSE
+    if any(line.difference for line in replay.lines):
+        yield "accuracies: new less old"
     if any(line.ratio for line in replay.lines):
         yield "old and new were measured at different times: a change of the machine's mood looks like a difference"
     if len(replay.new_runs) == 1 and replay.lines:

@@ -6,6 +6,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from paceline.analysis.quantities.definition import Quantity
+from paceline.analysis.quantities.known import (
+    EVALUATION_SECONDS,
+    FIRST_STEP,
+    IDLE_MEMORY,
+    IMAGES_TO_TARGET,
+    MEMORY,
+    PROCESSOR_SPEED,
+    SECONDS,
+    SECONDS_TO_TARGET,
+    SPEED,
+    TEST_ACCURACY,
+    TRAIN_ACCURACY,
+    WAITING,
+    brought,
+)
 from paceline.analysis.rows.labels import DEVICES, placed, update, where
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
@@ -40,7 +56,7 @@ def efficiency(row: Row) -> str:
 
 def memory(row: Row) -> str:
     """Values of the devices joined by +; one process for several devices has one value for all."""
-    return "+".join(f"{value:,.0f}" for value in row.peak_memory_mib) or NOTHING
+    return "+".join(f"{value:,.0f}" for value in row.of_each(MEMORY)) or NOTHING
 
 
 def batch(row: Row) -> str:
@@ -89,25 +105,29 @@ def accuracy(value: Estimate | None) -> str:
 
 def never_there(row: Row) -> bool:
     """Whether half of its runs or more ended below the target; what was not evaluated could not get there."""
-    return row.target is not None and row.test_accuracy is not None and row.seconds_to_target is None
+    return row.target is not None and row.estimate(TEST_ACCURACY) is not None and row.median(SECONDS_TO_TARGET) is None
 
 
 def until_target(row: Row, value: float | None) -> str:
     return NEVER if never_there(row) else number(value)
 
 
+def median(quantity: Quantity, heading: str, stacked: str = "") -> Column:
+    return Column(heading, lambda row: in_words(quantity, row.median(quantity)), stacked=stacked)
+
+
+def in_words(quantity: Quantity, value: float | None) -> str:
+    return NOTHING if value is None else quantity.text(value)
+
+
 COLUMNS = (
     Column("framework", lambda row: row.cell.framework, number=False),
     Column("devices", where, number=False, stacked="de-\nvices"),
-    Column(
-        "images/s",
-        lambda row: number(row.images_per_second.median if row.images_per_second else None),
-        stacked="images\n/s",
-    ),
-    Column("95 % interval", lambda row: interval(row.images_per_second), stacked="95 %\ninterval"),
-    Column("s", lambda row: number(row.seconds)),
+    median(SPEED, SPEED.label, stacked="images\n/s"),
+    Column("95 % interval", lambda row: interval(row.estimate(SPEED)), stacked="95 %\ninterval"),
+    median(SECONDS, "s"),
     Column("s/epoch", lambda row: number(row.seconds_per_epoch), stacked="s per\nepoch"),
-    Column("first step", lambda row: number(row.first_step_seconds), stacked="first\nstep"),
+    median(FIRST_STEP, FIRST_STEP.label, stacked="first\nstep"),
     Column("scaling", scaling, stacked="scal-\ning"),
     Column("efficiency", efficiency, stacked="eff."),
     Column("MiB", memory),
@@ -134,12 +154,10 @@ TRAINING_COLUMNS = (
     Column("batch", batch, number=False),
 )
 ACCURACY_COLUMNS = (
-    Column("training accuracy", lambda row: accuracy(row.train_accuracy), stacked="training\naccuracy"),
-    Column("test accuracy", lambda row: accuracy(row.test_accuracy), stacked="test\naccuracy"),
-    Column(
-        "waiting", lambda row: NOTHING if row.waiting is None else f"{row.waiting:.1%}", stacked="waiting\nfor data"
-    ),
-    Column("evaluation s", lambda row: number(row.evaluation_seconds), stacked="evalu-\nation s"),
+    Column("training accuracy", lambda row: accuracy(row.estimate(TRAIN_ACCURACY)), stacked="training\naccuracy"),
+    Column("test accuracy", lambda row: accuracy(row.estimate(TEST_ACCURACY)), stacked="test\naccuracy"),
+    median(WAITING, WAITING.label, stacked="waiting\nfor data"),
+    median(EVALUATION_SECONDS, "evaluation s", stacked="evalu-\nation s"),
 )
 
 
@@ -147,12 +165,19 @@ FEW_DEVICES = 4
 RESOURCE_COLUMNS = (
     Column("framework", lambda row: row.cell.framework, number=False),
     Column("devices", where, number=False, stacked="de-\nvices"),
-    Column("idle MiB", lambda row: joined(row.idle_memory_mib), stacked="idle\nMiB"),
-    Column("peak − idle MiB", lambda row: joined(row.peak_memory_mib), stacked="peak −\nidle MiB"),
+    Column("idle MiB", lambda row: joined(row.of_each(IDLE_MEMORY)), stacked="idle\nMiB"),
+    Column("peak − idle MiB", lambda row: joined(row.of_each(MEMORY)), stacked="peak −\nidle MiB"),
     Column("utilisation", utilisation, stacked="utilisation\n(lowest-highest)"),
-    Column("images/CPU-s", lambda row: number(row.images_per_processor_second), stacked="images\n/CPU-s"),
+    median(PROCESSOR_SPEED, PROCESSOR_SPEED.label, stacked="images\n/CPU-s"),
     Column("noise on its cores", noise, number=False, stacked="noise on\nits cores"),
 )
+
+
+def resource_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
+    """With the quantities of plug-ins, of which some row has a value."""
+    rows = list(rows)
+    known = [quantity for quantity in brought() if any(row.of_runs(quantity) for row in rows)]
+    return (*RESOURCE_COLUMNS, *(median(quantity, quantity.label) for quantity in known))
 
 
 def accuracy_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
@@ -163,8 +188,8 @@ def accuracy_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
         column
         for target in targets
         for column in (
-            Column(f"s to {target:g}", lambda row: until_target(row, row.seconds_to_target)),
-            Column(f"images to {target:g}", lambda row: until_target(row, row.images_to_target)),
+            Column(f"s to {target:g}", lambda row: until_target(row, row.median(SECONDS_TO_TARGET))),
+            Column(f"images to {target:g}", lambda row: until_target(row, row.median(IMAGES_TO_TARGET))),
         )
     ]
     known = [column for column in (*ACCURACY_COLUMNS, *reached) if any(column.text(row) != NOTHING for row in rows)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from paceline.analysis.quantities.known import IDLE_MEMORY, MEMORY, SPEED, TEST_ACCURACY
 from paceline.analysis.rows.command_rows import CommandRow
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
@@ -42,8 +43,8 @@ COMMAND_COLUMNS = (
     Column("user s", lambda row: _or_failed(row, number(_of(row).user_seconds)), stacked="user\ns"),
     Column("sys s", lambda row: _or_failed(row, number(_of(row).system_seconds)), stacked="sys\ns"),
     Column("MiB", lambda row: _or_failed(row, memory(row))),
-    Column("images/s", lambda row: _or_failed(row, _median(row.images_per_second)), stacked="images\n/s"),
-    Column("accuracy", lambda row: _or_failed(row, accuracy(row.test_accuracy)), stacked="accu-\nracy"),
+    Column("images/s", lambda row: _or_failed(row, _median(row.estimate(SPEED))), stacked="images\n/s"),
+    Column("accuracy", lambda row: _or_failed(row, accuracy(row.estimate(TEST_ACCURACY))), stacked="accu-\nracy"),
     Column("status", lambda row: row.status, number=False),
 )
 
@@ -77,7 +78,7 @@ def command_blocks(rows: Iterable[Row]) -> list[str]:
 def _used(row: Row) -> list[str]:
     command = _of(row)
     times = (_median(command.real_seconds), number(command.user_seconds), number(command.system_seconds))
-    devices = zip(row.peak_memory_mib, row.idle_memory_mib, strict=True)
+    devices = zip(row.of_each(MEMORY), row.of_each(IDLE_MEMORY), strict=True)
     peak = " + ".join(f"({used + idle:,.0f} - {idle:,.0f}) MiB" for used, idle in devices)
     return ["real {} s, user {} s, sys {} s".format(*times), f"peak memory {peak}"]
 

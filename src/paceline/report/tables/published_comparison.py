@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 
+from paceline.analysis.quantities.known import MEMORY, SECONDS, SPEED, TEST_ACCURACY
 from paceline.analysis.rows.labels import SETTINGS, where
 from paceline.analysis.rows.row import Row
 from paceline.catalog.published import PublishedFigure, PublishedRow, all_benchmarks, definitions
@@ -20,11 +21,11 @@ from paceline.report.tables.remarks import supplied_exchange
 from paceline.system.text.formatting import number
 
 OURS: dict[str, Callable[[Row], float | None]] = {  # by the first word of a definition
-    "images_per_second": lambda row: row.images_per_second.median if row.images_per_second else None,
-    "seconds": lambda row: row.seconds,
+    "images_per_second": lambda row: row.median(SPEED),
+    "seconds": lambda row: row.median(SECONDS),
     "seconds_per_epoch": lambda row: row.seconds_per_epoch,
-    "accuracy": lambda row: row.test_accuracy.median if row.test_accuracy else None,
-    "memory": lambda row: sum(row.peak_memory_mib) if row.peak_memory_mib else None,
+    "accuracy": lambda row: row.median(TEST_ACCURACY),
+    "memory": lambda row: sum(row.of_each(MEMORY)) if row.of_each(MEMORY) else None,
 }
 LEFT_OUT = (  # we have no such column, or another line says it
     "seconds.user",

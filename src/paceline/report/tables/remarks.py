@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from paceline.analysis.rows.chance_accuracy import little_better
+from paceline.analysis.quantities.chance_accuracy import little_better
+from paceline.analysis.quantities.known import ALLOCATOR_MEMORY, MEMORY, STARTED_MEMORY, TEST_ACCURACY, TRAIN_ACCURACY
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
 from paceline.catalog.frameworks import all_frameworks
@@ -101,13 +102,13 @@ def _about_one(row: Row, memory: bool) -> Iterator[tuple[str, str]]:
         yield "", exchange
     for mark in row.marks if row.status != "skipped" else ():
         yield "" if mark in where(row) else f"is {mark}", MARKS[mark](row)
-    if row.cell.update == "independent" and row.device_count > 1 and row.test_accuracy:
+    if row.cell.update == "independent" and row.device_count > 1 and row.estimate(TEST_ACCURACY):
         yield "", NO_SINGLE_NETWORK
     if row.target is not None and 0 < row.runs_at_target < row.repeats:
         yield "", f"{row.runs_at_target} of {row.repeats} runs reached the test accuracy {row.target:g}"
     if row.above_chance is False:
         yield "was not trained long enough", little_better(row.chance or 0.0)
-    if memory and row.memory_of == "all devices" and row.peak_memory_mib and not row.command:
+    if memory and row.memory_of == "all devices" and row.of_each(MEMORY) and not row.command:
         yield "", "one process serves all devices, so its memory is that of all together"
 
 
@@ -121,7 +122,7 @@ def _sentence(names: list[str], state: str, words: str) -> str:
 
 def different_trainings(rows: list[Row]) -> list[str]:
     """What makes rows of one table different trainings, where accuracies might be compared."""
-    judged = [row for row in rows if (row.test_accuracy or row.train_accuracy) and not row.command]
+    judged = [row for row in rows if (row.estimate(TEST_ACCURACY) or row.estimate(TRAIN_ACCURACY)) and not row.command]
     workloads = list(dict.fromkeys(row.cell.workload for row in judged))
     return [
         f"{f'{name}: ' if len(workloads) > 1 else ''}{remark}"
@@ -164,8 +165,12 @@ def slowed(row: Row) -> str:
 
 
 def early_memory(row: Row) -> str:
-    own = f"; its own allocator needed {joined(row.allocator_memory_mib)} MiB" if row.allocator_memory_mib else ""
-    started, most = joined(row.started_memory_mib), joined(row.peak_memory_mib)
+    own = (
+        f"; its own allocator needed {joined(row.of_each(ALLOCATOR_MEMORY))} MiB"
+        if row.of_each(ALLOCATOR_MEMORY)
+        else ""
+    )
+    started, most = joined(row.of_each(STARTED_MEMORY)), joined(row.of_each(MEMORY))
     return f"of {most} MiB that the driver saw at most, {started} MiB were taken before anything was built{own}"
 
 

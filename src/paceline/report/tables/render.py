@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from paceline.analysis.rows.flat import estimates as estimated
 from paceline.analysis.rows.flat import flat
 from paceline.analysis.rows.row import Row
 from paceline.report.document import GAP, Block, Document, Heading, Notes, Paragraph, Part, Table, Title, folding
@@ -14,11 +15,11 @@ from paceline.report.tables import sentences
 from paceline.report.tables.columns import (
     FOOTNOTE,
     NEVER_FOOTNOTE,
-    RESOURCE_COLUMNS,
     Column,
     accuracy_columns,
     machines,
     never_there,
+    resource_columns,
     speed_columns,
     tables,
     with_places,
@@ -51,7 +52,7 @@ def _commands(rows: list[Row]) -> Document:
 def _trainings(rows: list[Row]) -> Document:
     parts: list[Part] = [_table(rows, with_places(speed_columns(rows), rows))]
     if ran := [row for row in rows if row.repeats]:
-        parts += [GAP, _table(ran, with_places(RESOURCE_COLUMNS, rows))]
+        parts += [GAP, _table(ran, with_places(resource_columns(ran), rows))]
     if accuracies := accuracy_columns(rows):
         parts += [GAP, _table(rows, with_places(accuracies, rows))]
     parts.append(Notes(remarks(rows)))
@@ -93,7 +94,7 @@ def as_csv(rows: list[Row]) -> str:
 
 def _flat(row: Row) -> dict[str, object]:
     values = msgspec.to_builtins(flat(row))
-    estimates = {name: values.pop(name) or {} for name in ("images_per_second", "train_accuracy", "test_accuracy")}
+    estimates = {name: values.pop(name) or {} for name in estimated()}
     values["utilisation"] = ["/".join(map(str, device)) for device in values["utilisation"]]
     values["scaling_against"] = [f"{one.devices}={one.scaling.median}" for one in row.scaling_against]
     noise = {f"noise_{name}": value for name, value in values.pop("noise").items()}

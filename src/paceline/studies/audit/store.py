@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.scaling import training
 from paceline.analysis.rows.table_rows import table_rows
@@ -40,13 +41,13 @@ Texts = Iterator[str | None]
 
 def speed(row: Row, rows: list[Row], store: Store) -> Texts:
     """Images/s again from the files of the runs, without the index."""
-    if row.images_per_second is None:
+    shown = row.median(SPEED)
+    if shown is None:
         return
     ended_well = [folder for run in row.runs if _ended_well(folder := store.folder / RUN_FOLDER / run)]
     speeds = [found for folder in ended_well if (found := _trained(folder).images_per_second)]
     if len(speeds) == row.repeats:
-        shown, right = row.images_per_second.median, statistics.median(speeds)
-        yield _compare("images/s", shown, right, f"the events of its runs ({len(speeds)}) make")
+        yield _compare("images/s", shown, statistics.median(speeds), f"the events of its runs ({len(speeds)}) make")
     else:
         yield f"images/s shown of {row.repeats} runs, but {len(speeds)} run folders have them"
 
@@ -67,9 +68,10 @@ def _trained(folder: Path) -> TrainingSoFar:
 
 def epoch(row: Row, rows: list[Row], store: Store) -> Texts:
     workload = all_workloads().get(row.cell.workload)
-    if workload and row.images_per_second and row.seconds_per_epoch is not None:
-        right = workload.images_per_epoch / row.images_per_second.median
-        how = f"{workload.images_per_epoch:,} images / {row.images_per_second.median:.6g} ="
+    speed = row.median(SPEED)
+    if workload and speed and row.seconds_per_epoch is not None:
+        right = workload.images_per_epoch / speed
+        how = f"{workload.images_per_epoch:,} images / {speed:.6g} ="
         yield _compare("s per epoch", row.seconds_per_epoch, right, how)
 
 
@@ -77,10 +79,10 @@ def scaling(row: Row, rows: list[Row], store: Store) -> Texts:
     """Against each device that it is held against, where only one row can be meant."""
     for one in row.scaling_against:
         bases = [other for other in rows if other.cell.devices == one.devices and _is_base(other, row)]
-        base = bases[0].images_per_second if len(bases) == 1 else None
-        if base and row.images_per_second:
-            how = f"{row.images_per_second.median:.6g} / {base.median:.6g} of one device ="
-            yield _compare("scaling", one.scaling.median, row.images_per_second.median / base.median, how)
+        speed, base = row.median(SPEED), bases[0].median(SPEED) if len(bases) == 1 else None
+        if speed and base:
+            how = f"{speed:.6g} / {base:.6g} of one device ="
+            yield _compare("scaling", one.scaling.median, speed / base, how)
 
 
 def _is_base(base: Row, row: Row) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from paceline.analysis.comparison.compare import judge, without_guesses
+from paceline.analysis.comparison.compare import compare_quantity
 from paceline.analysis.comparison.differences import RunPair, differences
+from paceline.analysis.quantities.known import SECONDS, all_quantities
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.plan.cell_names import cell_name
 from paceline.store.index.rows import read_run
@@ -26,24 +26,6 @@ SINGLE_RUNS = "a single run each"
 Losses = dict[int, list[float | None]]  # of each rank, step by step
 
 
-@dataclass(frozen=True)
-class ReplayQuantity:
-    value: str  # of a run; those of several processes or GPUs are added up
-    more_is_better: bool
-    unit: float = 1.0
-
-
-QUANTITIES = {
-    "images/s": ReplayQuantity("images_per_second", more_is_better=True),
-    "s": ReplayQuantity("training_seconds", more_is_better=False),
-    "user s": ReplayQuantity("user_seconds", more_is_better=False),
-    "sys s": ReplayQuantity("system_seconds", more_is_better=False),
-    "first step s": ReplayQuantity("first_step_seconds", more_is_better=False),
-    "MiB": ReplayQuantity("memory_bytes", more_is_better=False, unit=2**20),
-    "test accuracy": ReplayQuantity("test_accuracy", more_is_better=True),
-}
-
-
 class ReplayLine(msgspec.Struct, frozen=True, kw_only=True):
     """One quantity of both."""
 
@@ -51,6 +33,7 @@ class ReplayLine(msgspec.Struct, frozen=True, kw_only=True):
     old: tuple[float, ...]  # of each run that ended well
     new: tuple[float, ...]
     ratio: Estimate | None  # new divided by old
+    difference: Estimate | None = None  # new less old, of what is compared so
     verdict: str  # better, worse, cannot tell
     reason: str = ""  # why nothing can be told
 
@@ -106,28 +89,23 @@ def _failures(runs: Sequence[RunResult]) -> list[str]:
 
 def _lines(record: RunRecord, old: Sequence[RunResult], new: Sequence[RunResult]) -> Iterator[ReplayLine]:
     """Of all that either has; of a training images/s say what seconds would."""
-    for name, quantity in QUANTITIES.items():
-        before, after = _values(old, quantity), _values(new, quantity)
-        if not (before or after) or (name == "s" and not record.cell.command):
+    before, after = ([run for run in runs if run.status == "ok"] for runs in (old, new))
+    for quantity in all_quantities():
+        if not quantity.replayed or (quantity is SECONDS and not record.cell.command):
             continue
-        found = judge(record.cell, before, after, quantity.more_is_better, threshold=0.0)
-        if len(before) == len(after) == 1:
-            found = msgspec.structs.replace(found, reason=SINGLE_RUNS)
-        if quantity.value == "test_accuracy":
-            found = without_guesses(found)
+        found = compare_quantity(record.cell, quantity, before, after)
+        if not (found.old or found.new):
+            continue
+        single = len(found.old) == len(found.new) == 1
         yield ReplayLine(
-            name=name,
-            old=tuple(before),
-            new=tuple(after),
+            name=quantity.replayed,
+            old=tuple(value / quantity.per_unit for value in found.old),
+            new=tuple(value / quantity.per_unit for value in found.new),
             ratio=found.ratio,
+            difference=found.difference,
             verdict=found.verdict,
-            reason=found.reason,
+            reason=SINGLE_RUNS if single else found.reason,
         )
-
-
-def _values(runs: Sequence[RunResult], quantity: ReplayQuantity) -> list[float]:
-    good = [run for run in runs if run.status == "ok"]
-    return [total / quantity.unit for run in good if (total := run.total(quantity.value)) is not None]
 
 
 def losses(folder: Path) -> Losses:

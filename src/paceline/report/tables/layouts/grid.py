@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.row import Row
 from paceline.report.tables.small_forms import only_runs
 from paceline.system.text.formatting import NOTHING, number
@@ -36,7 +37,7 @@ class Grid:
 def speed(row: Row | None) -> str:
     if row is None:
         return NOTHING
-    return number(row.images_per_second.median) if row.images_per_second else row.status
+    return number(row.median(SPEED)) if row.estimate(SPEED) else row.status
 
 
 def sureness(rows: Sequence[Row]) -> list[str]:

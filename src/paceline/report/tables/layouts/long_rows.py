@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from paceline.analysis.quantities.known import SPEED, TEST_ACCURACY
 from paceline.analysis.rows.labels import labels, update
 from paceline.analysis.rows.row import Row
 from paceline.plan.cell_names import grouped
@@ -42,7 +43,7 @@ def _table(name: str, rows: list[Row], machines: list[str]) -> Grid:
 
 
 def _accuracy_sureness(rows: list[Row]) -> list[str]:
-    found = [row.test_accuracy for row in rows if row.test_accuracy and not only_runs(rows)]
+    found = [] if only_runs(rows) else [each for row in rows if (each := row.estimate(TEST_ACCURACY))]
     widths = [each.high - each.low for each in found if each.low is not None and each.high is not None]
     return [f"95 % intervals of accuracy are {max(widths):.3f} wide at most"] if widths else []
 
@@ -59,10 +60,10 @@ def _line(row: Row, machines: list[str], label: str) -> tuple[str, ...]:
         f"{row.cell.framework if row.command else row.cell.workload} {label}".strip(),
         batch(row),
         str(row.device_count if "cuda" in row.cell.devices else 0),
-        part(row.test_accuracy.median) if row.test_accuracy else "x",
+        part(row.median(TEST_ACCURACY)) if row.estimate(TEST_ACCURACY) else "x",
         "?" if row.epochs is None else f"{row.epochs:.3g}",
         number(row.seconds_per_epoch) if row.seconds_per_epoch else row.status,
-        speed(row) + _busy(row) if row.images_per_second else "x",
+        speed(row) + _busy(row) if row.estimate(SPEED) else "x",
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
+from paceline.analysis.quantities.known import IDLE_MEMORY, MEMORY, SECONDS
 from paceline.analysis.rows.labels import labels, where
 from paceline.analysis.rows.row import Row
 from paceline.plan.cell_names import grouped
@@ -73,10 +74,12 @@ def matrix(rows: Sequence[Row]) -> list[Grid]:
 
 def _two_matrices(name: str, rows: list[Row]) -> list[Grid]:
     def seconds(cells: GridCells) -> str:
-        return next((f"{row.seconds:.3f}s" for row in cells if row and row.seconds is not None), _empty(cells))
+        return next(
+            (f"{row.median(SECONDS):.3f}s" for row in cells if row and row.median(SECONDS) is not None), _empty(cells)
+        )
 
     def memory(cells: GridCells) -> str:
-        found = [" + ".join(f"{value:.0f}" for value in row.peak_memory_mib) for row in cells if row]
+        found = [" + ".join(f"{value:.0f}" for value in row.of_each(MEMORY)) for row in cells if row]
         return f"{found[0]} MiB" if found and found[0] else _empty(cells)
 
     labelled = _labelled(rows)
@@ -94,7 +97,7 @@ def _empty(cells: GridCells) -> str:
 
 def _without_cause(row: Row) -> Row:
     """Its block has the cause and the log."""
-    return msgspec.structs.replace(row, reason=None, failed_run=None) if row.seconds is None else row
+    return msgspec.structs.replace(row, reason=None, failed_run=None) if row.median(SECONDS) is None else row
 
 
 def _block(label: str, row: Row) -> list[str]:
@@ -105,14 +108,14 @@ def _block(label: str, row: Row) -> list[str]:
 
 
 def _outcome(row: Row) -> str:
-    if row.seconds is None:
+    if row.median(SECONDS) is None:
         return f"{MISSING} ({row.status}): {printable(row.reason or 'no cause is known')}"
     held = [
         f"({idle + peak:.0f} - {idle:.0f}) MiB"
-        for idle, peak in zip(row.idle_memory_mib, row.peak_memory_mib, strict=False)
+        for idle, peak in zip(row.of_each(IDLE_MEMORY), row.of_each(MEMORY), strict=False)
     ]
-    return f"training {row.seconds:.3f}s, peak memory {' + '.join(held) or NOTHING}"
+    return f"training {row.median(SECONDS):.3f}s, peak memory {' + '.join(held) or NOTHING}"
 
 
 def _log(row: Row) -> list[str]:
-    return [f"  log: paceline log {row.failed_run}"] if row.failed_run and row.seconds is None else []
+    return [f"  log: paceline log {row.failed_run}"] if row.failed_run and row.median(SECONDS) is None else []

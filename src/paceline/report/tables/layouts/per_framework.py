@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from paceline.analysis.quantities.known import MEMORY, SECONDS, TEST_ACCURACY, TRAIN_ACCURACY
 from paceline.analysis.rows.labels import labels, update
 from paceline.analysis.rows.row import Row
 from paceline.plan.cell_names import grouped
@@ -15,12 +16,12 @@ from paceline.report.tables.small_forms import only_runs
 from paceline.system.text.formatting import number
 
 MEASURED: dict[str, Callable[[Row], str]] = {
-    "Training time (s)": lambda row: number(row.seconds),
+    "Training time (s)": lambda row: number(row.median(SECONDS)),
     "Average time per epoch (s)": lambda row: number(row.seconds_per_epoch),
     "Images processed per s": speed,
-    "Training accuracy": lambda row: accuracy(row.train_accuracy),
-    "Test accuracy": lambda row: accuracy(row.test_accuracy),
-    "Maximum memory (MiB)": lambda row: number(math.fsum(row.peak_memory_mib) or None),
+    "Training accuracy": lambda row: accuracy(row.estimate(TRAIN_ACCURACY)),
+    "Test accuracy": lambda row: accuracy(row.estimate(TEST_ACCURACY)),
+    "Maximum memory (MiB)": lambda row: number(math.fsum(row.of_each(MEMORY)) or None),
 }
 EPOCHS = "epochs"
 SETUP: dict[str, Callable[[Row], str]] = {

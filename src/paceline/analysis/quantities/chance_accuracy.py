@@ -38,9 +38,9 @@ def check_target(target: float, workload: Workload) -> None:
         )
 
 
-def above_chance(accuracies: Sequence[float], by_chance: float) -> bool | None:
-    """Whether a cell was trained long enough to tell, by the median of its runs; None if it was not evaluated."""
-    return statistics.median(accuracies) >= least_target(by_chance) if accuracies else None
+def above_chance(accuracies: Sequence[float], by_chance: float | None) -> bool | None:
+    """Whether a cell was trained long enough to tell, by the median of its runs; None if that is not known."""
+    return statistics.median(accuracies) >= least_target(by_chance) if accuracies and by_chance else None
 
 
 def guessing(workload: str, accuracies: Sequence[float]) -> str:
