@@ -32,7 +32,6 @@ class Notes:
     """A list with a point before each line."""
 
     lines: Sequence[str]
-    heading: str = ""
     whole: ClassVar = False
 
 
@@ -41,7 +40,6 @@ class Block:
     """Lines that must stay as they are: a command in two lines would be two commands."""
 
     lines: Sequence[str]
-    heading: str = ""
     whole: ClassVar = True
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable
 
 from paceline.system.text.safe_text import printable
@@ -10,6 +12,12 @@ from paceline.system.text.safe_text import printable
 def spreadsheet_cell(value: object) -> object:
     """Text that a spreadsheet would take for a formula gets a sign before it; numbers stay numbers."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def csv_lines(lines: Iterable[Iterable[object]]) -> str:
+    output = io.StringIO()
+    csv.writer(output, lineterminator="\n").writerows(map(spreadsheet_cell, line) for line in lines)
+    return output.getvalue()
 
 
 def markdown_cell(value: str) -> str:

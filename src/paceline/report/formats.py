@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from rich import box
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as TerminalTable
 
 from paceline.report.document import Block, Document, Notes, Paragraph, Part, Table, Title
-from paceline.report.escaping import markdown_cell, spreadsheet_cell
+from paceline.report.escaping import csv_lines, markdown_cell
 from paceline.system.text.safe_text import as_json, printed
 
 Value = TypeVar("Value")
@@ -48,12 +47,12 @@ def as_text(document: Document, width: int | None = None) -> str:
     return output.getvalue()
 
 
-def _lines(part: Title | Paragraph | Notes | Block) -> list[str]:
+def _lines(part: Title | Paragraph | Notes | Block) -> Sequence[str]:
     match part:
-        case Notes(lines, heading):
-            return [*filter(None, [heading]), *(f"* {line}" for line in lines)]
-        case Block(lines, heading):
-            return [*filter(None, [heading]), *lines]
+        case Notes(lines):
+            return [f"* {line}" for line in lines]
+        case Block(lines):
+            return lines
     return [part.text]
 
 
@@ -91,11 +90,10 @@ def _markdown(part: Part) -> str:
             return f"**{markdown_cell(text)}**"
         case Paragraph(text):
             return markdown_cell(text)
-        case Notes(lines, heading):
-            named = [heading, ""] if heading and lines else []
-            return "\n".join([*named, *(f"* {markdown_cell(line)}" for line in lines)])
-        case Block(lines, heading):
-            return "\n".join([*([markdown_cell(heading), ""] if heading else []), "```text", *lines, "```"])
+        case Notes(lines):
+            return "\n".join(f"* {markdown_cell(line)}" for line in lines)
+        case Block(lines):
+            return "\n".join(["```text", *lines, "```"])
         case Table(headings, rows):
             marks = ["---:" if heading.number else "---" for heading in headings]
             names = [heading.text for heading in headings]
@@ -109,13 +107,4 @@ def _row(cells: Iterable[str]) -> str:
 def as_csv(document: Document) -> str:
     """Its tables."""
     tables = [part for part in document if isinstance(part, Table)]
-    return spreadsheet(
-        line for table in tables for line in ([heading.text for heading in table.headings], *table.lines)
-    )
-
-
-def spreadsheet(lines: Iterable[Iterable[object]]) -> str:
-    """No cell of it is taken for a formula."""
-    output = io.StringIO()
-    csv.writer(output, lineterminator="\n").writerows(map(spreadsheet_cell, line) for line in lines)
-    return output.getvalue()
+    return csv_lines(line for table in tables for line in ([heading.text for heading in table.headings], *table.lines))

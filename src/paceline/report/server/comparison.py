@@ -13,6 +13,7 @@ from paceline.analysis.quantities.known import SPEED, comparable
 from paceline.plan.cell import Cell
 from paceline.report.server.lists import FILTERS, moment
 from paceline.report.server.live import moment_of
+from paceline.report.studies.comparison import FORMATS as STUDY_FORMATS
 from paceline.store.store import Store
 from paceline.system.errors import UserError
 from paceline.system.text.safe_text import quoted
@@ -77,3 +78,6 @@ def selections(store: Store) -> list[tuple[str, str]]:
         *((f"version:{name}={version}", "") for name, version in frameworks),
         *((f"machine:{row['id']}", row["description"]) for row in machines),
     ]
+
+
+FORMATS = STUDY_FORMATS

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from paceline.report.formats import spreadsheet
+from paceline.report.escaping import spreadsheet_cell
 from paceline.report.server.lists import FILTERS, RUNS, moment
 from paceline.report.server.stored_cell_names import names_in
 from paceline.report.tables.layouts import Grid
@@ -67,7 +69,9 @@ def _lines(runs: Sequence[ListedRun]) -> list[tuple[object, ...]]:
 
 @plainly
 def as_csv(runs: Sequence[ListedRun]) -> str:
-    return spreadsheet(_lines(runs))
+    output = io.StringIO()
+    csv.writer(output, lineterminator="\n").writerows(map(spreadsheet_cell, line) for line in _lines(runs))
+    return output.getvalue()
 
 
 def markdown(runs: Sequence[ListedRun]) -> str:

@@ -20,7 +20,6 @@ from paceline.report.server.http import query_params
 from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.live import Observer, PlanProgress, index_stamp, moment_of
 from paceline.report.server.unfinished_runs import OpenRun
-from paceline.report.studies.comparison import FORMATS as COMPARED
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render_layouts import in_layout
 from paceline.run.worker import LOG_FILE
@@ -256,9 +255,9 @@ class ServedSite:
             return HTMLResponse(compare_page.form(self.store, asked, problem=printable(str(error))), 400)
 
     def compared_table(self, request: Request) -> Response:
-        asked = query_params.of_comparison(request)
+        asked, formats = query_params.of_comparison(request), comparison.FORMATS
         key = request.url.path, tuple(asked.items())
-        return self._download(request, key, lambda form: COMPARED[form](comparison.compared(self.store, asked)))
+        return self._download(request, key, lambda form: formats[form](comparison.compared(self.store, asked)))
 
     def static(self, request: Request) -> Response:
         name = request.path_params["name"]

@@ -10,7 +10,8 @@ from paceline.analysis.rows.flat import estimates as estimated
 from paceline.analysis.rows.flat import flat
 from paceline.analysis.rows.row import Row
 from paceline.report.document import GAP, Block, Document, Heading, Notes, Paragraph, Part, Table, Title, folding
-from paceline.report.formats import as_markdown, as_text, formats, spreadsheet
+from paceline.report.escaping import csv_lines
+from paceline.report.formats import as_markdown, as_text, formats
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import (
     FOOTNOTE,
@@ -34,7 +35,7 @@ from paceline.report.tables.command_tables import (
 from paceline.report.tables.remarks import remarks
 from paceline.system.text.safe_text import plainly
 
-FINDINGS = "Findings"
+FINDINGS = Paragraph("Findings")
 
 
 def document(rows: list[Row]) -> Document:
@@ -57,7 +58,7 @@ def _trainings(rows: list[Row]) -> Document:
         parts += [GAP, _table(rows, with_places(accuracies, rows))]
     parts.append(Notes(remarks(rows)))
     if found := sentences.lines(rows):
-        parts += [GAP, Notes(found, FINDINGS)]
+        parts += [GAP, FINDINGS, Notes(found)]
     return parts
 
 
@@ -89,7 +90,7 @@ def markdown(rows: list[Row]) -> str:
 def as_csv(rows: list[Row]) -> str:
     """One line per row; an estimate becomes three columns, a list is joined by spaces."""
     lines = [_flat(row) for row in rows]
-    return spreadsheet([*lines[:1], *(line.values() for line in lines)])
+    return csv_lines([*lines[:1], *(line.values() for line in lines)])
 
 
 def _flat(row: Row) -> dict[str, object]:

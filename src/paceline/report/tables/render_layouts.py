@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from paceline.analysis.rows.row import Row
-from paceline.report.document import GAP, Block, Document, Heading, Notes, Part, Table, Title
-from paceline.report.formats import as_markdown, as_text, formats, spreadsheet
+from paceline.report.document import GAP, Block, Document, Heading, Notes, Paragraph, Part, Table, Title
+from paceline.report.escaping import csv_lines
+from paceline.report.formats import as_markdown, as_text, formats
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import tables
 from paceline.report.tables.layouts import LAYOUTS, Grid
@@ -25,7 +26,8 @@ def document(grids: Sequence[Grid]) -> Document:
     for grid in grids:
         narrow = _table(grid.transposed()) if grid.turns else None
         parts += [Title(grid.title), replace(_table(grid), narrow=narrow), Notes(grid.notes)]
-        parts += [Block(grid.blocks, grid.blocks_title)] if grid.blocks else []
+        parts += [Paragraph(grid.blocks_title, whole=True)] if grid.blocks_title else []
+        parts += [Block(grid.blocks)] if grid.blocks else []
         parts.append(GAP)
     return parts
 
@@ -45,7 +47,8 @@ def _heading(grid: Grid, place: int, cells: Sequence[str]) -> Heading:
 def arranged(layout: str, rows: list[Row]) -> Document:
     """And below it what the rows say, table by table of their plain form."""
     found = _each_once(tables(rows))
-    return [*document(LAYOUTS[layout](rows)), *([Notes(found, FINDINGS)] if found else [])]
+    said = [FINDINGS, Notes(found)] if found else []
+    return [*document(LAYOUTS[layout](rows)), *said]
 
 
 def _each_once(groups: Sequence[tuple[str, list[Row]]]) -> list[str]:
@@ -83,7 +86,7 @@ def as_csv(grids: Sequence[Grid]) -> str:
     for grid in grids:
         headings, *rest = grid.lines
         lines += [("table", *headings), *((grid.title, *line) for line in rest)]
-    return spreadsheet(lines)
+    return csv_lines(lines)
 
 
 FORMATS: dict[str, Callable[[Sequence[Grid]], str]] = {"text": text, "markdown": markdown, "csv": as_csv}
