@@ -29,6 +29,7 @@ check: .venv/dev
 docs: .venv/dev
 	$(BIN)/python -m paceline.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	$(BIN)/python -m paceline.report.published_page > docs/published-commands.md.new && mv docs/published-commands.md.new docs/published-commands.md
+	$(BIN)/python -m paceline.report.fields_page docs/fields.md
 	$(BIN)/python -m tests.docs.rooms > docs/rooms.svg.new && mv docs/rooms.svg.new docs/rooms.svg
 	$(BIN)/python -m benchmarks.audit --write
 

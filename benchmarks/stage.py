@@ -25,7 +25,7 @@ from paceline.environments.virtual_environments import Environment
 from paceline.plan.planning import Run, make_job
 from paceline.run import session
 from paceline.run.diagnosis import judge
-from paceline.run.monitor import PERIOD_SECONDS
+from paceline.run.samplers import PERIOD_SECONDS
 from paceline.run.session import RunTools
 from paceline.run.worker import LOG_FILE, WorkerEnding
 from paceline.store import store as stores

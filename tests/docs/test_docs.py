@@ -16,6 +16,7 @@ from paceline.catalog.workloads import WORKLOADS
 from paceline.cli import app, reference
 from paceline.plan.planning import make_plan
 from paceline.plan.requested_suites import read_suite
+from paceline.report import fields_page
 from paceline.report.page.badges import BADGES
 from paceline.report.studies import comparison, explanation
 from paceline.report.tables import published_comparison
@@ -137,6 +138,11 @@ def defined(page: str) -> set[str]:
 def test_every_column_is_defined(table: str) -> None:
     known = {re.sub(r" [\d.]+$", "", heading) for heading in HEADINGS[table]}  # s to 0.7
     assert known - defined("method.md") == set()
+
+
+def test_quantities_of_the_page_of_fields_are_those_of_the_program() -> None:
+    page = (ROOT / "docs" / "fields.md").read_text(encoding="utf-8")
+    assert fields_page.with_table(page) == page, "run `make docs`"
 
 
 FIELDS = {*NAMES, *CommandRow.__struct_fields__, *Noise.__struct_fields__}

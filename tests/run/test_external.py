@@ -27,7 +27,7 @@ from paceline.report.tables.render import FORMATS, text
 from paceline.run.external import waiter
 from paceline.run.external.command_line import labels, split
 from paceline.run.external.session import TimeOptions, judge, make_plan
-from paceline.run.monitor import PERIOD_SECONDS
+from paceline.run.samplers import PERIOD_SECONDS
 from paceline.run.worker import LOG_FILE
 from paceline.store.index.command_usage import FILE as USAGE_FILE
 from paceline.store.index.command_usage import WaiterReport, usage_of

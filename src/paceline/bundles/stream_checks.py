@@ -79,4 +79,6 @@ def check_samples(folder: Path) -> None:
 
 
 def _readings(sample: Sample) -> int:
-    return len(sample.ranks) + len(sample.gpus) + len(sample.cores) + len(sample.mhz) // 4  # which is one number each
+    """A frequency is one number."""
+    further = sum(len(values) for kind in (sample.counters, sample.gauges) for values in kind.values())
+    return len(sample.ranks) + len(sample.gpus) + len(sample.cores) + further + len(sample.mhz) // 4

@@ -42,8 +42,11 @@ def uninstall(*frameworks: str) -> None:
 
 
 @app.command(name="list")
-def list_(what: Literal["frameworks", "workloads", "networks", "published"] = "frameworks", name: str = "") -> None:
-    """List what there is: frameworks, workloads, networks, or published benchmarks.
+def list_(
+    what: Literal["frameworks", "workloads", "networks", "published", "quantities", "samplers"] = "frameworks",
+    name: str = "",
+) -> None:
+    """List frameworks, workloads, networks, published benchmarks, or what is measured: quantities and samplers.
 
     Parameters
     ----------

@@ -6,6 +6,8 @@ import re
 import sys
 from collections.abc import Sequence
 
+from paceline.analysis.quantities.definition import LESS, MORE
+from paceline.analysis.quantities.known import all_quantities
 from paceline.catalog.datasets import KNOWN, PreparedDataset
 from paceline.catalog.datasets import find as find_dataset
 from paceline.catalog.frameworks import Framework, all_frameworks
@@ -16,27 +18,25 @@ from paceline.catalog.workloads import all_workloads
 from paceline.environments.virtual_environments import brought, hindrance, installed
 from paceline.plan.published.cells import added, planned
 from paceline.plan.published.commands import blocks
-from paceline.report.document import Heading, Table, folding
+from paceline.report.document import folding, listing
 from paceline.report.formats import as_text
+from paceline.run.samplers import all_samplers
 from paceline.system.errors import UserError, unknown
 from paceline.system.text.safe_text import printable, printable_lines, printed, quoted
 
 OFFERS = re.compile(r" (?!only)")  # each may have a line of its own
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], gap: int = 2) -> Table:
-    return Table([Heading(name, whole=place == 0) for place, name in enumerate(headings)], printed(rows), gap)
-
-
-def _print(table: Table) -> None:
-    sys.stdout.write(as_text([table]))
+def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    sys.stdout.write(as_text([listing(headings, printed(rows))]))
 
 
 def frameworks() -> None:
     """A row for each framework and mode; below them, which interpreter or exchange is not its own or is missing."""
     listed = [framework for framework in all_frameworks().values() if not framework.hidden]
     rows = [row for framework in listed for row in _framework_rows(framework)]
-    _print(folding(_table(["framework", "version", "devices", "updates", "data", "precisions"], rows, gap=1), OFFERS))
+    table = listing(["framework", "version", "devices", "updates", "data", "precisions"], printed(rows), gap=1)
+    sys.stdout.write(as_text([folding(table, OFFERS)]))
     for framework in listed:
         registered = brought(framework)
         note = hindrance(framework) or (f"uses {registered.python}" if registered else None)
@@ -69,7 +69,7 @@ def networks() -> None:
         [name, f"{cost.trainable:,}", f"{cost.frozen:,}", f"{cost.running:,}", f"{cost.forward_macs:,}"]
         for name, cost in costs.items()
     ]
-    _print(_table(["network", "trainable", "frozen", "running", "forward MACs"], rows))
+    _print(["network", "trainable", "frozen", "running", "forward MACs"], rows)
 
 
 def published() -> None:
@@ -78,7 +78,7 @@ def published() -> None:
     for name, text in all_benchmarks().items():
         suite, cells = planned(name)
         rows.append([name, text.source.title, *map(str, (len(text.records), len(cells), len(added(suite, cells))))])
-    _print(_table(["suite", "published as", "rows", "cells", "added"], rows))
+    _print(["suite", "published as", "rows", "cells", "added"], rows)
     print("added: cells that no row of the text has.")
     print("`paceline list published NAME` gives its rows, and the command of each.")
 
@@ -90,7 +90,27 @@ def published_rows(name: str) -> None:
     print("\n".join(map(printable, blocks(all_benchmarks()[name].records))))
 
 
-LISTS = {"frameworks": frameworks, "workloads": workloads, "networks": networks, "published": published}
+def quantities() -> None:
+    """What is measured, and how it is called where results are compared."""
+    better = {MORE: "more", LESS: "less"}
+    rows = [[each.label, each.unit, better.get(each.better, ""), each.meaning] for each in all_quantities()]
+    _print(["quantity", "unit", "better", "what it is"], rows)
+
+
+def samplers() -> None:
+    """What is looked at while a run goes on, and what of it this machine does not have."""
+    rows = [[each.name, each.unit, each.scope, each.kind, each.why_not() or "yes"] for each in all_samplers()]
+    _print(["sampler", "unit", "of each", "kind", "available here"], rows)
+
+
+LISTS = {
+    "frameworks": frameworks,
+    "workloads": workloads,
+    "networks": networks,
+    "published": published,
+    "quantities": quantities,
+    "samplers": samplers,
+}
 
 
 def show(what: str, name: str) -> None:
@@ -106,7 +126,7 @@ def show_datasets() -> None:
     """A row for each data set of this machine, and for the others the command that gets them."""
     found = {name: find_dataset(name) for name in KNOWN}
     if there := [dataset for dataset in found.values() if dataset]:
-        _print(folding(_table(["data set", "images", "MiB", "source", "path"], list(map(_dataset_row, there)))))
+        _print(["data set", "images", "MiB", "source", "path"], list(map(_dataset_row, there)))
     for name, dataset in found.items():
         if dataset is None:
             print(f"{name}: not there; `paceline data get {name}` fetches it")

@@ -66,6 +66,11 @@ Part = Title | Paragraph | Notes | Block | Table
 Document = Sequence[Part]
 
 
+def listing(headings: Sequence[str], lines: Sequence[Sequence[str]], gap: int = 2) -> Table:
+    """Words in columns, of which the first has names."""
+    return Table([Heading(text, whole=place == 0) for place, text in enumerate(headings)], lines, gap)
+
+
 def folding(table: Table, folds: re.Pattern[str] = FOLDS) -> Table:
     """Cells are broken over several lines, unless one line per row fits."""
     lines = [[folds.sub(r"\g<0>\n", cell) if len(cell) > 1 else cell for cell in line] for line in table.lines]

@@ -56,6 +56,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         """Of all processes or GPUs together."""
         return sum(self.values[name]) if name in self.values else None
 
+    def per_image(self, name: str) -> float | None:
+        """Of all together, divided by the images trained."""
+        total, images = self.total(name), self.value("images")
+        return None if total is None or not images else total / images
+
     @property
     def cause(self) -> str:
         """Of its failure."""

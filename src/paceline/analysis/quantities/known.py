@@ -39,6 +39,10 @@ def part(value: float) -> str:
     return f"{value:.3f}"
 
 
+def three_digits(value: float) -> str:
+    return f"{value:.3g}"
+
+
 def percent(value: float) -> str:
     return f"{value:.1%}"
 
@@ -238,10 +242,36 @@ IMAGES_TO_TARGET = Quantity(
     forms={"images_to_target": MEDIAN},
 )
 
+
+PACKAGE_ENERGY = Quantity(
+    name="package_joules_per_image",
+    label="processor J/image",
+    unit="J/image",
+    meaning="what the processors' packages of the whole machine used in training (RAPL) ÷ images",
+    better=LESS,
+    text=three_digits,
+    absent="systems without RAPL, or where only root may read it",
+    of_run=lambda run: run.per_image("package_joules"),
+    forms={"package_joules_per_image": ESTIMATE},
+)
+GPU_ENERGY = Quantity(
+    name="gpu_joules_per_image",
+    label="GPU J/image",
+    unit="J/image",
+    meaning="what its GPUs used in training (NVML) ÷ images",
+    better=LESS,
+    text=three_digits,
+    absent="CPU devices, and cards before Volta",
+    of_run=lambda run: run.per_image("gpu_joules"),
+    forms={"gpu_joules_per_image": ESTIMATE},
+)
+WHERE_KNOWN = (PACKAGE_ENERGY, GPU_ENERGY)  # in tables where some row has a value
+
 BUILT_IN = (
     *(SPEED, SECONDS, USER_SECONDS, SYSTEM_SECONDS, FIRST_STEP, PROCESSOR_SPEED, WAITING),
     *(MEMORY, IDLE_MEMORY, STARTED_MEMORY, ALLOCATOR_MEMORY),
     *(TRAIN_ACCURACY, TEST_ACCURACY, EVALUATION_SECONDS, SECONDS_TO_TARGET, IMAGES_TO_TARGET),
+    *WHERE_KNOWN,
 )
 
 

@@ -20,6 +20,7 @@ NAMES = (
     *("memory_of", "scaling_kind", "scaling", "scaling_interval", "scaling_against"),
     *("efficiency", "wrapped_efficiency", "batch_norm", "parameters", "verified", "runs", "failed_run", "log_end"),
     *("command", "images_per_second_of_runs", "memory_mib_of_runs", "test_accuracy_of_runs", "quota_cores", "remarks"),
+    *("package_joules_per_image", "gpu_joules_per_image"),
 )
 FORMS: Mapping[str, Callable[[Row, Quantity], object]] = {
     ESTIMATE: Row.estimate,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from functools import partial
 
-from paceline.report.document import Document, Heading, Paragraph, Table
+from paceline.report.document import Document, Paragraph, listing
 from paceline.report.formats import formats
 from paceline.studies.audit import Audit
 from paceline.studies.audit.printed_rows import AuditFinding
@@ -14,7 +14,7 @@ from paceline.system.text.formatting import NOTHING
 from paceline.system.text.safe_text import plainly
 
 WIDTH = 80
-HEADINGS = tuple(map(Heading, ("where", "rule", "what")))
+HEADINGS = ("where", "rule", "what")
 _filled = partial(textwrap.fill, width=WIDTH, break_on_hyphens=False)
 
 
@@ -58,7 +58,7 @@ def text(audit: Audit) -> str:
 
 def document(audit: Audit) -> Document:
     lines = _lines(audit)
-    return [*([Table(HEADINGS, lines)] if lines else []), Paragraph(summary(audit))]
+    return [*([listing(HEADINGS, lines)] if lines else []), Paragraph(summary(audit))]
 
 
 FORMATS = {**formats(document), "text": text}

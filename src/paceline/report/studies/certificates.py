@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paceline.report.document import Document, Heading, Table
+from paceline.report.document import Document, listing
 from paceline.report.formats import formats
 from paceline.store.records.certificate import Certificate, Divergence
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.tolerances import QUANTITIES
 from paceline.system.text.safe_text import plainly
 
-HEADINGS = tuple(map(Heading, ("workload", "framework", "devices", "against the reference")))
+HEADINGS = ("workload", "framework", "devices", "against the reference")
 MEANINGS = {**{quantity.name: quantity.meaning for quantity in QUANTITIES}, **dropout.MEANINGS}
 
 
@@ -43,7 +43,7 @@ def text(certificates: Sequence[Certificate]) -> str:
 
 def document(certificates: Sequence[Certificate]) -> Document:
     lines = [(each.workload, f"{each.framework} {each.version}", each.setting, sentence(each)) for each in certificates]
-    return [Table(HEADINGS, lines)]
+    return [listing(HEADINGS, lines)]
 
 
 FORMATS = {**formats(document), "text": text}

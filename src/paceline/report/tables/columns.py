@@ -20,6 +20,7 @@ from paceline.analysis.quantities.known import (
     TEST_ACCURACY,
     TRAIN_ACCURACY,
     WAITING,
+    WHERE_KNOWN,
     brought,
 )
 from paceline.analysis.rows.labels import DEVICES, placed, update, where
@@ -174,9 +175,9 @@ RESOURCE_COLUMNS = (
 
 
 def resource_columns(rows: Iterable[Row]) -> tuple[Column, ...]:
-    """With the quantities of plug-ins, of which some row has a value."""
+    """With energy and the quantities of plug-ins, of which some row has a value."""
     rows = list(rows)
-    known = [quantity for quantity in brought() if any(row.of_runs(quantity) for row in rows)]
+    known = [quantity for quantity in (*WHERE_KNOWN, *brought()) if any(row.of_runs(quantity) for row in rows)]
     return (*RESOURCE_COLUMNS, *(median(quantity, quantity.label) for quantity in known))
 
 

@@ -35,7 +35,9 @@ from paceline.report.tables.command_tables import (
 from paceline.report.tables.remarks import remarks
 from paceline.system.text.safe_text import plainly
 
-FINDINGS = Paragraph("Findings")
+
+def said(findings: list[str]) -> Document:
+    return [Paragraph("Findings"), Notes(findings)] if findings else []
 
 
 def document(rows: list[Row]) -> Document:
@@ -56,10 +58,8 @@ def _trainings(rows: list[Row]) -> Document:
         parts += [GAP, _table(ran, with_places(resource_columns(ran), rows))]
     if accuracies := accuracy_columns(rows):
         parts += [GAP, _table(rows, with_places(accuracies, rows))]
-    parts.append(Notes(remarks(rows)))
-    if found := sentences.lines(rows):
-        parts += [GAP, FINDINGS, Notes(found)]
-    return parts
+    found = sentences.lines(rows)
+    return [*parts, Notes(remarks(rows)), *([GAP] if found else []), *said(found)]
 
 
 def _table(rows: list[Row], columns: Sequence[Column]) -> Table:

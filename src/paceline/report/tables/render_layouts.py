@@ -13,8 +13,8 @@ from paceline.report.formats import as_markdown, as_text, formats
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import tables
 from paceline.report.tables.layouts import LAYOUTS, Grid
-from paceline.report.tables.render import FINDINGS
 from paceline.report.tables.render import FORMATS as ROW_FORMATS
+from paceline.report.tables.render import said
 from paceline.system.text.safe_text import plainly
 
 NAME = 30  # letters; longer ones would push the numbers out of a terminal if they were not broken
@@ -47,8 +47,7 @@ def _heading(grid: Grid, place: int, cells: Sequence[str]) -> Heading:
 def arranged(layout: str, rows: list[Row]) -> Document:
     """And below it what the rows say, table by table of their plain form."""
     found = _each_once(tables(rows))
-    said = [FINDINGS, Notes(found)] if found else []
-    return [*document(LAYOUTS[layout](rows)), *said]
+    return [*document(LAYOUTS[layout](rows)), *said(found)]
 
 
 def _each_once(groups: Sequence[tuple[str, list[Row]]]) -> list[str]:

@@ -16,7 +16,8 @@ import psutil
 
 from paceline.plan.external.command import ExternalCommand
 from paceline.run.external import waiter
-from paceline.run.monitor import PERIOD_SECONDS, Monitor
+from paceline.run.monitor import Monitor
+from paceline.run.samplers import PERIOD_SECONDS
 from paceline.run.worker import LOG_FILE, POLL_SECONDS
 from paceline.store.index.command_usage import RANK, WaiterReport
 from paceline.system import processes

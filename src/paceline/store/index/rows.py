@@ -107,6 +107,7 @@ def _insert_training(index: sqlite3.Connection, run: RunRecord, folder: Path) ->
         index,
         run.id,
         {
+            **resources.further_values(samples, _training(files, 0)),
             **of_noise(resources.noise(samples, _training(files, 0), cores)),
             **of_training(index, run.id),
             **of_memory(_memory(run, files, samples)),

@@ -27,13 +27,16 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a run; fields with a default came later than the first records."""
 
     time: float  # seconds since 1970
-    load: float | None  # None where the system does not tell
-    ranks: dict[int, ProcessUsage]
-    gpus: list[Gpu]  # those of the run; in older records all of the machine
+    load: float | None = None  # None where the system does not tell
+    ranks: dict[int, ProcessUsage] = {}
+    gpus: list[Gpu] = []  # those of the run; in older records all of the machine
     cores: list[Core] = []  # busy and stolen seconds of each core of the machine since it started
     core_numbers: list[int] = []  # of these cores, where some number is missing among them
     mhz: list[float] = []  # of each core; empty where it is not known, or when it was not the time to ask
     throttled: Throttling | None = None  # by quotas so far; None where it is not counted
+
+    counters: dict[str, list[float | None]] = {}  # of further samplers, by name: each only ever grows
+    gauges: dict[str, list[float | None]] = {}
 
     def gpu(self, index: int) -> Gpu | None:
         """A card by its number, if it was looked at."""

@@ -69,6 +69,15 @@ class WatchedGpus:
     def look(self) -> list[Gpu]:
         return [self._one(index) for index in self._indices]
 
+    def joules(self) -> list[float | None]:
+        """What each has used since its driver was loaded; cards before Volta do not count it."""
+        import pynvml
+
+        def joules(card: Any) -> float:
+            return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(card)) / 1000
+
+        return [self._ask(index, joules)[0] for index in self._indices]
+
     def _one(self, index: int) -> Gpu:
         import pynvml
 
