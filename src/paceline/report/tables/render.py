@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -11,7 +11,7 @@ from paceline.analysis.rows.flat import flat
 from paceline.analysis.rows.row import Row
 from paceline.report.document import GAP, Block, Document, Heading, Notes, Paragraph, Part, Table, Title, folding
 from paceline.report.escaping import csv_lines
-from paceline.report.formats import as_markdown, as_text, formats
+from paceline.report.formats import as_text, formats
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import (
     FOOTNOTE,
@@ -82,11 +82,6 @@ def text(rows: list[Row], width: int | None = None) -> str:
 
 
 @plainly
-def markdown(rows: list[Row]) -> str:
-    return as_markdown(document(rows))
-
-
-@plainly
 def as_csv(rows: list[Row]) -> str:
     """One line per row; an estimate becomes three columns, a list is joined by spaces."""
     lines = [_flat(row) for row in rows]
@@ -108,8 +103,9 @@ def _flat(row: Row) -> dict[str, object]:
     return {**joined, **noise, **split}
 
 
-FORMATS: dict[str, Callable[[list[Row]], str]] = {
+FORMATS = {
     **formats(document, lambda rows: [flat(row) for row in rows]),
     "csv": as_csv,
     "findings": sentences.as_json,
 }
+markdown = FORMATS["markdown"]

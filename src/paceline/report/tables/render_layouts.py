@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from paceline.analysis.rows.row import Row
 from paceline.report.document import GAP, Block, Document, Heading, Notes, Paragraph, Part, Table, Title
 from paceline.report.escaping import csv_lines
-from paceline.report.formats import as_markdown, as_text, formats
+from paceline.report.formats import formats
 from paceline.report.tables import sentences
 from paceline.report.tables.columns import tables
 from paceline.report.tables.layouts import LAYOUTS, Grid
@@ -69,16 +69,6 @@ def differing(titles: Sequence[str]) -> list[str]:
 
 
 @plainly
-def text(grids: Sequence[Grid], width: int | None = None) -> str:
-    return as_text(document(grids), width)
-
-
-@plainly
-def markdown(grids: Sequence[Grid]) -> str:
-    return as_markdown(document(grids))
-
-
-@plainly
 def as_csv(grids: Sequence[Grid]) -> str:
     """Table after table, each with its title in the first column."""
     lines: list[tuple[str, ...]] = []
@@ -88,13 +78,14 @@ def as_csv(grids: Sequence[Grid]) -> str:
     return csv_lines(lines)
 
 
-FORMATS: dict[str, Callable[[Sequence[Grid]], str]] = {"text": text, "markdown": markdown, "csv": as_csv}
+FORMATS = {**formats(document), "csv": as_csv}
+markdown = FORMATS["markdown"]
 
 
 def in_layout(rows: list[Row], layout: str, form: str) -> str:
     """As `paceline show` prints it: a row for each cell where the layout, or the form, is no other."""
-    if layout not in LAYOUTS or form not in FORMATS:
-        return ROW_FORMATS[form](rows)
-    if form == "csv":
+    if layout in LAYOUTS and form in ("text", "markdown"):
+        return formats(partial(arranged, layout))[form](rows)
+    if layout in LAYOUTS and form == "csv":
         return as_csv(LAYOUTS[layout](rows))
-    return formats(partial(arranged, layout))[form](rows)
+    return ROW_FORMATS[form](rows)
