@@ -17,12 +17,12 @@ from benchmarks.mutants.sites import (
     partner_of,
 )
 from benchmarks.mutants.surgery import IDENTITY, readers, rebuilt, through
-from paceline.catalog.networks.blocks import same_padding
 from paceline_worker.graph import (
     Flatten,
     Graph,
     MaxPool,
     Relu,
+    same_padding,
 )
 
 

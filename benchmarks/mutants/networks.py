@@ -9,7 +9,7 @@ from functools import cached_property
 from tests.factories.every_layer import every_layer
 
 from paceline.catalog.networks import cifar_resnet
-from paceline.catalog.networks.blocks import Layers, around, same_padding
+from paceline.catalog.networks.blocks import Layers, around
 from paceline.catalog.workloads import known_workload
 from paceline.catalog.workloads.definition import Workload
 from paceline_worker.graph import (
@@ -26,6 +26,7 @@ from paceline_worker.graph import (
     Input,
     MaxPool,
     Relu,
+    same_padding,
 )
 from paceline_worker.protocol import Recipe
 

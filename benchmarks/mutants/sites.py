@@ -10,7 +10,6 @@ from benchmarks.mutants.mutation import (
 )
 from benchmarks.mutants.networks import Setting
 from benchmarks.mutants.surgery import readers
-from paceline.catalog.networks.blocks import same_padding
 from paceline_worker.graph import (
     Add,
     AveragePool,
@@ -22,6 +21,7 @@ from paceline_worker.graph import (
     Graph,
     MaxPool,
     Relu,
+    same_padding,
 )
 from paceline_worker.protocol import Recipe
 

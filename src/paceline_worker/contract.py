@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from importlib import import_module
-from typing import Any, Dict, List, Optional, Type
+from typing import Any, Dict, List, Optional, Type, TypeVar
 
 from paceline_worker.graph import Graph
 from paceline_worker.place import Place
@@ -12,6 +12,7 @@ from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
 
 Batch = Any  # images and labels in whatever form the framework trains on
+Item = TypeVar("Item")
 
 
 class Backend(ABC):
@@ -101,6 +102,26 @@ class Backend(ABC):
     @abstractmethod
     def close(self) -> None:
         """Leave the other ranks and release the devices."""
+
+
+class OneProcess(Backend):
+    """What is plain where one process has all devices: there is nobody to meet, and it ends with the process."""
+
+    def agree(self, ready: bool) -> bool:
+        return ready
+
+    def peak_memory_bytes(self) -> Optional[List[int]]:
+        return None
+
+    def close(self) -> None:
+        """Nothing is held beyond this process."""
+
+
+def taken(values: List[Item]) -> List[Item]:
+    """All of them; none is left."""
+    found = values[:]
+    values.clear()
+    return found
 
 
 def load(framework: str) -> Type[Backend]:

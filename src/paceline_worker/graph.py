@@ -195,24 +195,7 @@ class Concat(Op):
         return (*inputs[0][:-1], sum(shape[-1] for shape in inputs))
 
 
-OPS = {
-    op.__name__: op
-    for op in (
-        Input,
-        Conv,
-        Dense,
-        BatchNorm,
-        Relu,
-        Tanh,
-        Dropout,
-        MaxPool,
-        AveragePool,
-        GlobalPool,
-        Flatten,
-        Add,
-        Concat,
-    )
-}
+OPS: dict[str, Any] = {op.__name__: op for op in Op.__subclasses__()}
 
 
 @dataclass(frozen=True)
@@ -268,6 +251,10 @@ class Graph:
             for parameter in node.op.parameters(self.source(node))
         }
 
+    def names(self, kind: str) -> list[str]:
+        """Of all arrays of one kind."""
+        return [name for name, parameter in self.parameters().items() if parameter.kind == kind]
+
     def to_json(self) -> dict[str, Any]:
         nodes = [
             {"name": node.name, "op": type(node.op).__name__, "inputs": list(node.inputs), **asdict(node.op)}
@@ -305,3 +292,11 @@ def window(source: Shape, kernel: Shape, stride: Shape, padding: Padding) -> Sha
     if min(out) < 1:
         raise ValueError(f"A window of {kernel} does not fit into {source} with padding {padding}.")
     return out
+
+
+def same_padding(source: Shape, kernel: Shape, stride: Shape) -> Padding:
+    """TensorFlow's SAME rule: as many outputs as strides begin inside the map; the odd pixel goes behind."""
+    rows, columns = (
+        max((-(-size // step) - 1) * step + wide - size, 0) for size, wide, step in zip(source, kernel, stride)
+    )
+    return rows // 2, rows - rows // 2, columns // 2, columns - columns // 2

@@ -34,16 +34,15 @@ def run(backend: Backend, job: Job, place: Place, log: EventLog) -> None:
 def everything(backend: Backend, job: Job, place: Place, weights: Weights) -> Found:
     """What a framework is asked."""
     found = {"agreed": np.array([backend.agree(True), backend.agree(place.rank > 0)])}
-    found.update(look(backend, device_batch(backend, job, place, 0)))
+    found.update(whole(backend, job, place, weights))
     if job.rates:
-        found.update(train(backend, job, place, weights))
         found.update(watch(backend, job, place, weights))
         found.update(strain(backend, job, place, weights))
     return found
 
 
 def whole(backend: Backend, job: Job, place: Place, weights: Weights) -> Found:
-    """What the reference is asked about the whole network."""
+    """What the reference, too, is asked about the whole network."""
     found = look(backend, device_batch(backend, job, place, 0))
     if job.rates:
         found.update(train(backend, job, place, weights))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import Any, Callable, Dict
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
@@ -62,3 +63,21 @@ RULES: Dict[str, Callable[[Any, Shape, float], Array]] = {
     "glorot_uniform": glorot_uniform,
     "truncated_normal": truncated_normal,
 }
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The order in which a framework has the axes of its kernels, by role; all else it has as it is here."""
+
+    axes: Dict[str, Tuple[int, ...]]
+
+    def from_neutral(self, role: str, array: Array) -> Array:
+        return np.ascontiguousarray(array.transpose(self.axes[role]) if role in self.axes else array)
+
+    def to_neutral(self, role: str, array: Array) -> Array:
+        return array.transpose(np.argsort(self.axes[role])) if role in self.axes else array
+
+
+def channels_last(array: Array) -> Array:
+    """Maps that a framework has channels first; flat features stay as they are."""
+    return array.transpose(0, 2, 3, 1) if array.ndim == 4 else array

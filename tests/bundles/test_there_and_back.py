@@ -17,7 +17,7 @@ from paceline.bundles.importing import import_bundle
 from paceline.bundles.selection import BundleRequest
 from paceline.plan.planning import make_plan
 from paceline.plan.run_keys import run_key
-from paceline.plan.suite import Suite
+from paceline.plan.settings import Suite
 from paceline.report.tables.render import text
 from paceline.run.plan_runner import pending
 from paceline.store import certificates

@@ -22,8 +22,7 @@ import pytest
 
 from paceline.catalog import datasets
 from paceline.cli import app, main
-from paceline.cli.reference import all_commands, flags_of
-from tests.docs.documented import COMMANDS, ROOT
+from tests.docs.documented import COMMANDS, ROOT, all_commands, flags_of
 
 EXCEPTIONS = {  # what is not run, and why
     "make demo": "sets up two frameworks and measures for minutes",

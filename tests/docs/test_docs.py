@@ -16,6 +16,7 @@ from paceline.catalog.workloads import WORKLOADS
 from paceline.cli import app, reference
 from paceline.plan.planning import make_plan
 from paceline.plan.requested_suites import read_suite
+from paceline.plan.settings import DEFAULT_STEPS
 from paceline.report import fields_page
 from paceline.report.page.badges import BADGES
 from paceline.report.studies import comparison, explanation
@@ -24,12 +25,12 @@ from paceline.report.tables.columns import RESOURCE_COLUMNS, accuracy_columns, s
 from paceline.report.tables.command_tables import COMMAND_COLUMNS
 from paceline.report.tables.layouts import long_rows, per_framework
 from paceline.store.resources import Noise
-from tests.docs.documented import COMMANDS, PAGES, ROOT, inline_commands
+from tests.docs.documented import COMMANDS, PAGES, ROOT, all_commands, flags_of, inline_commands
 from tests.factories.machines import machine
 from tests.factories.rows import made_row
 
 MADE_UP = {"myframework", "chainer", "cifar10-tiny"}  # the reader's own, and those of the plug-in
-KNOWN = reference.all_commands(app)
+KNOWN = all_commands(app)
 FULL = made_row(  # has every column
     train_accuracy=Estimate(0.8),
     test_accuracy=Estimate(0.7, 0.6, 0.8),
@@ -84,7 +85,7 @@ def test_commands_in_sentences_have_the_flags_that_they_name(page: Path) -> None
             continue
         command = KNOWN.get(" ".join(words[:2])) or KNOWN.get(words[0])
         assert command, words
-        assert {word for word in words if word.startswith("--")} <= reference.flags_of(command) | {"--help"}, words
+        assert {word for word in words if word.startswith("--")} <= flags_of(command) | {"--help"}, words
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -121,11 +122,13 @@ def test_reference_of_commands_is_up_to_date() -> None:
 
 def test_reference_has_flags_defaults_and_choices() -> None:
     page = reference.page()
-    assert "| `--framework` | Such as torch,jax,torch+compile; all stands for every one. | `torch,jax` |" in page
-    assert "| `--repeats` | Fresh processes per cell. | `5` |" in page
-    assert "One of images/s, seconds, memory, accuracy. | `images/s` |" in page
-    assert "paceline compare OLD NEW [flags]" in page
-    assert "## paceline data get" in page
+    assert "* `--precision CHOICE,...`: Number format of the training. *[choices: float32, bfloat16]*" in page
+    assert "all stands for every one. *[default: torch,jax]*" in page
+    assert f"default: {DEFAULT_STEPS}, or those of the epochs." in page
+    assert "* `--repeats INT`: Fresh processes per cell. *[default: 5]*" in page
+    assert "*[choices: text, markdown, csv, json]* *[default: text]*" in page
+    assert "paceline compare [OPTIONS] OLD NEW" in page
+    assert "## paceline data get" in page.replace("### ", "## ")
 
 
 def defined(page: str) -> set[str]:

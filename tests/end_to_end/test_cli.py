@@ -47,6 +47,9 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
             ["cifar10-conv", "--steps", "9", "--warmup", "9"],
             "warmup 9 must be less than the 9 steps; use --warmup 8 or more",
         ),
+        (["cifar10-conv", "--layout", "rowz"], "Unknown --layout 'rowz'. Did you mean 'rows'? Known: rows, sources, "),
+        (["cifar10-conv", "--seed", "1", "--seed", "2"], "--seed specified multiple times."),
+        (["cifar10-conv", "--batch-size", "3x"], "--batch-size '3x' is not a whole number."),
         (["cifar10-conv", "--steps", "ten"], "--steps 'ten' is not a whole number."),
         (["cifar10-conv", "--stepz", "10"], "Unknown option: --stepz. Did you mean --steps?"),
         (
@@ -55,9 +58,9 @@ QUICK = ("--framework", "fake", *SHORT, "--repeats", "2")
         ),
         (
             ["cifar10-conv", "--update", "none"],
-            "Unknown update 'none'. Known: replicated, parameter_server, independent.",
+            "Unknown --update 'none'. Known: replicated, parameter_server, independent.",
         ),
-        (["cifar10-conv", "--precision", "int8"], "Unknown precision 'int8'. Known: float32, bfloat16."),
+        (["cifar10-conv", "--precision", "int8"], "Unknown --precision 'int8'. Known: float32, bfloat16."),
         (["nowhere.toml"], "Cannot read the suite nowhere.toml: No such file or directory."),
         (["cifar10-conv", "nowhere.toml"], "Give workloads or one suite, not both"),
         (["cifar10-conv", "--gpus", "0", "--devices", "1xcpu"], "Give --devices or --gpus, not both."),

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from paceline.plan.suite import FIELDS, load_suite
+from paceline.plan.settings import BOUNDS
+from paceline.plan.suite import load_suite
 from paceline.system.errors import UserError
 
-NUMBERS = [name for name, kind in FIELDS.items() if "int" in str(kind) or "float" in str(kind)]
+NUMBERS = list(BOUNDS)
 DIGITS = "9" * 5000
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from paceline.plan.cell import Cell
 from paceline.plan.planning import Plan, Run, Skip
-from paceline.plan.suite import Suite
+from paceline.plan.settings import Suite
 from paceline.store.records.events import AnyEvent
 from paceline.store.records.outcome import Outcome
 from paceline.store.records.runs import RunRecord

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from paceline.bundles.manifest import MANIFEST_FILE
-from paceline.plan.suite import FIELDS, known_suites
+from paceline.plan.settings import FIELDS
+from paceline.plan.suite import known_suites
 from paceline.run.worker import LOG_FILE
 from paceline.store.index.file import INDEX_FILE
 from paceline.store.records.runs import RUN_FOLDER

@@ -131,9 +131,9 @@ def test_workload_gives_what_the_suite_leaves_open() -> None:
         ({"framework": "jax+compile"}, "Unknown mode of jax 'compile'. Known: none, write just jax."),
         ({"devices": "2xgpu"}, "Unknown devices '2xgpu'"),
         ({"devices": "cuda:0"}, "There is no cuda:0 for the device set 'cuda:0'"),
-        ({"update": "allreduce"}, "Unknown update 'allreduce'. Known: replicated"),
+        ({"update": "allreduce"}, "Unknown update in the test: 'allreduce'. Known: replicated"),
         ({"data": "fake:hots"}, "Unknown data source 'fake:hots'. Did you mean 'fake:host'?"),
-        ({"precision": "float16"}, "Unknown precision 'float16'. Did you mean 'bfloat16'?"),
+        ({"precision": "float16"}, "Unknown precision in the test: 'float16'. Did you mean 'bfloat16'?"),
     ],
 )
 def test_unknown_name_is_refused_with_the_known(choices: dict[str, Any], message: str) -> None:

@@ -14,7 +14,8 @@ from paceline.catalog.published import NAMES as PUBLISHED
 from paceline.catalog.published import all_benchmarks
 from paceline.plan.matrix import FAKE_SOURCES, UPDATES, cells_of
 from paceline.plan.planning import make_plan, reason_to_skip
-from paceline.plan.suite import FIELDS, Suite, known_suites, load_suite, make_suite
+from paceline.plan.settings import FIELDS, Suite
+from paceline.plan.suite import known_suites, load_suite, make_suite
 from paceline.system.errors import UserError
 from tests.factories.command_line import CommandLine
 from tests.factories.machines import machine
@@ -183,8 +184,6 @@ def test_wrong_type_names_its_key(suite_file: WriteSuite, line: str, key: str) -
         ({"warmup": -1}, "warmup is a whole number from 0 to 100,000,000 ("),
         ({"interval_target": 1.5}, "interval_target is a part of the median such as 0.03, above 0 and below 1"),
         ({"budget": -1.0}, "budget is a number of seconds from 0 to 1,000,000,000 ("),
-        ({"evaluate": "often"}, "evaluate: invalid enum value 'often'"),
-        ({"lr_rule": "cubic"}, "lr_rule: invalid enum value 'cubic'"),
         ({"lr": 0.0}, "lr is a number above 0"),
         ({"lr": float("nan")}, "lr is a number above 0"),
         ({"lr": float("inf")}, "lr is a number above 0"),
@@ -200,6 +199,23 @@ def test_wrong_type_names_its_key(suite_file: WriteSuite, line: str, key: str) -
 def test_number_beyond_its_limit_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=re.escape(f"the command line: {message}")):
         made(**settings)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("evaluate = 'often'", "Unknown evaluate in {path}: 'often'. Known: epoch, end, never."),
+        ("lr-rule = 'cubic'", "Unknown lr_rule in {path}: 'cubic'. Known: none, linear, sqrt."),
+        (
+            "update = ['replicated', 'replica']",
+            "Unknown update in {path}: 'replica'. Did you mean 'replicated'? Known: ",
+        ),
+    ],
+)
+def test_word_that_is_no_choice_is_refused_with_the_choices(suite_file: WriteSuite, line: str, message: str) -> None:
+    path = suite_file(line)
+    with pytest.raises(UserError, match=re.escape(message.format(path=path))):
+        load_suite(path, {})
 
 
 @pytest.mark.parametrize(

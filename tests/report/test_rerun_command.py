@@ -10,13 +10,13 @@ import pytest
 
 from paceline.analysis.rows.command_rows import command_row
 from paceline.analysis.rows.row import Row
-from paceline.cli.suite_flags import SuiteFlags
 from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand
 from paceline.plan.matrix import cells_of
 from paceline.plan.requested_suites import read_suite
 from paceline.plan.shares import given_shares
 from paceline.report.tables.rerun_command import command_line, once_more
+from tests.factories.flags import settings_of
 from tests.factories.machines import machine
 from tests.factories.rows import changed, made_row
 
@@ -27,8 +27,7 @@ def cell_of(line: str) -> Cell:
     """What the command line makes of it."""
     program, command, workload, *flags = shlex.split(line)
     assert (program, command) == ("paceline", "run")
-    given = {name.removeprefix("--").replace("-", "_"): value for name, value in zip(*[iter(flags)] * 2, strict=True)}
-    (cell,) = cells_of(read_suite([workload], SuiteFlags(**given).settings()), MACHINE)
+    (cell,) = cells_of(read_suite([workload], settings_of(*flags)), MACHINE)
     return cell
 
 

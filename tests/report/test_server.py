@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from paceline.analysis.rows.table_rows import table_rows
 from paceline.plan.planning import Plan, Run
-from paceline.plan.suite import Suite
+from paceline.plan.settings import Suite
 from paceline.report.server import logs
 from paceline.report.server.application import serve
 from paceline.report.server.lists import PAGE

@@ -18,7 +18,8 @@ from paceline.plan.cell import Cell
 from paceline.plan.pilots import pilots
 from paceline.plan.planning import Plan, make_plan
 from paceline.plan.run_keys import run_key
-from paceline.plan.suite import Suite, make_suite
+from paceline.plan.settings import Suite
+from paceline.plan.suite import make_suite
 from paceline.run.older_keys import FIELDS, older_ablation_key, older_run_key, with_older_results
 from paceline.run.plan_runner import pending
 from paceline.run.progress import ProgressDisplay

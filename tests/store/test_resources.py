@@ -26,6 +26,7 @@ from paceline.store.records.samples import FILE, ProcessUsage, Sample, read_samp
 from paceline.store.resources import (
     Noise,
     core_utilisation,
+    further_values,
     gpu_memory,
     gpu_utilisation,
     noise,
@@ -36,6 +37,7 @@ from paceline.store.resources import (
 from paceline.store.store import Store
 from paceline.system.machine.cgroups import Throttling
 from paceline.system.machine.cpu_times import core_counters
+from paceline.system.machine.energy import PackageEnergy
 from paceline.system.machine.gpus import Gpu
 from tests.factories.command_line import CommandLine
 from tests.factories.events import block, entered, finished, written
@@ -101,9 +103,9 @@ def test_core_is_found_by_its_number(tmp_path: Path) -> None:
 
 
 def test_numbers_of_cores_are_recorded_where_one_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paceline.run.monitor.core_counters", lambda: {0: (1.0, 0.0), 2: (5.0, 0.5)})
+    monkeypatch.setattr("paceline.run.samplers.core_counters", lambda: {0: (1.0, 0.0), 2: (5.0, 0.5)})
     Monitor(tmp_path).sample({})
-    monkeypatch.setattr("paceline.run.monitor.core_counters", lambda: {0: (1.0, 0.0), 1: (5.0, 0.5)})
+    monkeypatch.setattr("paceline.run.samplers.core_counters", lambda: {0: (1.0, 0.0), 1: (5.0, 0.5)})
     Monitor(tmp_path).sample({})
     gap, whole = read_samples(tmp_path)
     assert (gap.core_numbers, gap.core(2), gap.place(1)) == ([0, 2], (5.0, 0.5), None)
@@ -114,7 +116,7 @@ def test_what_the_system_does_not_tell_is_left_out(tmp_path: Path, monkeypatch: 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError("hidden")
 
-    monkeypatch.setattr("paceline.run.monitor.core_counters", refuse)
+    monkeypatch.setattr("paceline.run.samplers.core_counters", refuse)
     monkeypatch.setattr("psutil.getloadavg", refuse)
     Monitor(tmp_path).sample({})
     (found,) = read_samples(tmp_path)
@@ -325,3 +327,41 @@ def test_run_leaves_utilisation_and_noise(paceline: CommandLine) -> None:
     assert 0 <= row["noise"]["other"] <= 1
     assert row["noise"]["load"] >= 0
     assert {event["involuntary_switches"] >= 0 for event in paceline.events() if event["event"] == "block"} == {True}
+
+
+def test_counter_of_a_sampler_counts_in_training_alone() -> None:
+    """Spans of 4 s: samples around the first saw it grow by 5 in 5 s, and those inside the other by 2 in 2 s."""
+    looks = [(9.5, [0.0, 7.0]), (14.5, [5.0, None]), (21.0, [20.0, 8.0]), (23.0, [22.0, 9.0])]
+    samples = [sample(time, counters={"joules": values}) for time, values in looks]
+    assert further_values(samples, [(10.0, 14.0)]) == {"joules": [pytest.approx(4.0), None]}
+    assert further_values(samples, [(10.0, 14.0), (20.0, 24.0)]) == {"joules": [pytest.approx(8.0), None]}
+    assert further_values(samples[:1], [(10.0, 14.0)]) == {}
+    assert further_values([], [(10.0, 14.0)]) == {}
+
+
+def test_gauge_of_a_sampler_is_the_median_in_training() -> None:
+    looks = [(9.0, [90.0]), (11.0, [1.0]), (12.0, [None]), (13.0, [5.0]), (13.5, [6.0])]
+    samples = [sample(time, gauges={"celsius": values}) for time, values in looks]
+    assert further_values(samples, [(10.0, 14.0)]) == {"celsius": [5.0]}
+
+
+def test_energy_of_packages_goes_on_where_their_counters_begin_again(tmp_path: Path) -> None:
+    zones = [tmp_path / f"intel-rapl:{number}" for number in (0, 1)]
+    for zone in zones:
+        zone.mkdir()
+        (zone / "max_energy_range_uj").write_text("10000000\n")
+    (tmp_path / "intel-rapl:0:0").mkdir()  # a part of a package
+
+    def counters(*microjoules: int) -> None:
+        for zone, value in zip(zones, microjoules, strict=True):
+            (zone / "energy_uj").write_text(f"{value}\n")
+
+    counters(9_000_000, 0)
+    energy = PackageEnergy(tmp_path)
+    assert energy.why_not() == ""
+    assert energy.look() == [0.0, 0.0]
+    counters(2_000_000, 500_000)
+    assert energy.look() == [3.0, 0.5]
+    (zones[1] / "energy_uj").unlink()
+    assert energy.look() == []
+    assert PackageEnergy(tmp_path / "nowhere").why_not().startswith("no RAPL counters")

@@ -65,6 +65,14 @@ def test_each_card_tells_what_it_can_and_keeps_its_number(driver: FakeDriver) ->
     assert (troubles, lost) == ({"0": "GPU is lost"}, [0])
 
 
+def test_joules_of_each_card_are_those_that_its_driver_counts(driver: FakeDriver) -> None:
+    driver.tell(LOST, GOOD, (OK, OK, NOT_SUPPORTED, 5 * GIB, 0))
+    program = LOOK.replace("(nvidia(), cards.look(), cards.troubles, sorted(cards.lost))", "cards.joules()")
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, env=driver.environment, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(ended.stdout) == [None, 8.0, None]
+
+
 def test_driver_that_went_away_is_trouble_of_every_card(driver: FakeDriver) -> None:
     (driver.folder / "cards").unlink(missing_ok=True)
     (version, names), looks, troubles, _ = look(driver)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from paceline.plan.matrix import cells_of
 from paceline.plan.planning import make_plan
-from paceline.plan.suite import FIELDS, load_suite, make_suite
+from paceline.plan.settings import BOUNDS, FIELDS
+from paceline.plan.suite import load_suite, make_suite
 from paceline.system.errors import UserError
 from tests.factories.command_line import here
 from tests.factories.machines import machine
@@ -49,11 +51,7 @@ def test_flag_beyond_its_bound_is_one_line_with_a_reason(words: tuple[str, ...],
     assert answer in said(*words, "--store", str(tmp_path)) if "--" not in words else answer in said(*words)
 
 
-HUGE = {
-    name: 10**30 if "int" in str(kind) else 1e300
-    for name, kind in FIELDS.items()
-    if "int" in str(kind) or "float" in str(kind)
-}
+HUGE = {name: 10**30 if "int" in str(FIELDS[name]) else 1e300 for name in BOUNDS}
 
 
 def test_numbers_of_a_suite_are_these() -> None:
@@ -89,7 +87,7 @@ def test_parts_count_together() -> None:
     part = make_suite(whole, "here")
     assert len(cells_of(part, machine())) == 3000
     with pytest.raises(UserError, match=r"6,000 cells.* at most 5,000"):
-        cells_of(make_suite({"parts": [part, part], "workload": "cifar10-conv"}, "here"), machine())
+        cells_of(replace(part, parts=(part, part)), machine())
 
 
 def test_plan_has_a_largest_number_of_runs() -> None:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from paceline.analysis.rows.table_rows import chosen_rows
 from paceline.catalog.frameworks import all_frameworks
 from paceline.catalog.workloads import WORKLOADS
-from paceline.cli.suite_flags import SuiteFlags
 from paceline.plan.devices import parse_devices
 from paceline.plan.matrix import SOURCES, cells_of
 from paceline.plan.suite import make_suite
 from paceline.system.errors import UserError
 from paceline.system.text.synonyms import MEANINGS, devices_meant
 from tests.factories.command_line import CommandLine
+from tests.factories.flags import settings_of
 from tests.factories.machines import machine
 
 KERAS = "keras-tensorflow, keras-mxnet, keras-jax or keras-torch"
@@ -108,14 +108,14 @@ def test_devices_that_are_meant_are_devices(text: str) -> None:
 @pytest.mark.parametrize("text", ["cpu", "", "none", "-1", "0.5", "cuda:0", "0,x"])
 def test_cards_that_are_no_numbers_are_refused_with_what_training_without_them_is(text: str) -> None:
     with pytest.raises(UserError) as caught:
-        SuiteFlags(gpus=text).settings()
+        settings_of(f"--gpus={text}")
     told = f"--gpus {text!r}: give the numbers of cards from 0 up, such as 0,2. Training on 0 GPUs is --devices 1xcpu."
     assert str(caught.value) == told
 
 
 def test_cards_are_numbers_and_0_is_the_first() -> None:
-    assert SuiteFlags(gpus="0").settings() == {"devices": ["cuda:0"]}
-    assert SuiteFlags(gpus="0, 2").settings() == {"devices": ["cuda:0+cuda:2"]}
+    assert settings_of("--gpus", "0") == {"devices": ("cuda:0",)}
+    assert settings_of("--gpus", "0, 2") == {"devices": ("cuda:0+cuda:2",)}
 
 
 def test_answer_is_one_line(paceline: CommandLine) -> None:
@@ -134,5 +134,5 @@ def test_filter_of_results_is_answered_likewise(tmp_path: Path) -> None:
 
 def test_value_of_a_list_that_is_no_number_is_named() -> None:
     with pytest.raises(UserError, match=r"^--lr 'x' is not a number\.$"):
-        SuiteFlags(lr="0.1,x").settings()
-    assert SuiteFlags(lr="0.1,0.2", epochs="1,2.5").settings() == {"lr": [0.1, 0.2], "epochs": [1.0, 2.5]}
+        settings_of("--lr", "0.1,x")
+    assert settings_of("--lr", "0.1,0.2", "--epochs", "1,2.5") == {"lr": (0.1, 0.2), "epochs": (1.0, 2.5)}

@@ -4,7 +4,7 @@ from dataclasses import make_dataclass
 
 import pytest
 
-from paceline.catalog.networks.blocks import half_padding, same_padding
+from paceline.catalog.networks.blocks import half_padding
 from paceline_worker.graph import (
     OPS,
     Add,
@@ -23,6 +23,7 @@ from paceline_worker.graph import (
     Op,
     Relu,
     Tanh,
+    same_padding,
 )
 
 

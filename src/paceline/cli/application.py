@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, CycloptsError, Parameter, Token
+from cyclopts import App, CycloptsError, Group, Parameter, Token
 
+from paceline.plan.settings import GROUPS, MEASURED, RESULTS
 from paceline.system.errors import UserError
 from paceline.system.paths import default_store
 from paceline.system.text.safe_text import note
@@ -21,6 +22,7 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,  # `main` says what became of the runs
 )
+PANELS = {name: Group(name, sort_key=place) for place, name in enumerate(GROUPS, 1)}
 EXIT_USER_ERROR, EXIT_FAILED_CELLS, EXIT_REGRESSION, EXIT_NO_VERDICT, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 HOPELESS = {
     errno.ENOSPC,
@@ -54,15 +56,27 @@ def _cut(text: str) -> str:
 
 StoreFlag = Annotated[
     Path | None,
-    Parameter(converter=store_folder, help="Where results are kept; default: in the user's data directory."),
+    Parameter(
+        converter=store_folder,
+        group=PANELS[RESULTS],
+        help="Where results are kept; default: in the user's data directory.",
+    ),
 ]
 WaitFlag = Annotated[
-    bool, Parameter(negative=(), help="Wait for another measurement on this machine to end, instead of giving up.")
+    bool,
+    Parameter(
+        negative=(),
+        group=PANELS[MEASURED],
+        help="Wait for another measurement on this machine to end, instead of giving up.",
+    ),
 ]
 Format = Literal["text", "markdown", "csv", "json"]
 MachineFlag = Annotated[
     str | None,
-    Parameter(help="What to call this machine instead of knowing it by its system's id; or set PACELINE_MACHINE_NAME."),
+    Parameter(
+        group=PANELS[RESULTS],
+        help="What to call this machine, in place of its system's id; or set PACELINE_MACHINE_NAME.",
+    ),
 ]
 
 

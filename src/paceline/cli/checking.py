@@ -6,6 +6,7 @@ import sys
 from typing import Literal
 
 from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_NO_VERDICT, Format, MachineFlag, StoreFlag, WaitFlag, app
+from paceline.plan.settings import Single
 from paceline.system.paths import default_store
 
 
@@ -17,7 +18,7 @@ def verify(  # noqa: PLR0913 - each is a flag
     update: Literal["replicated", "parameter_server"] = "replicated",
     precision: str = "float32",
     shares: str = "equal",
-    single: Literal["plain", "wrapped", "both"] = "plain",
+    single: Single = "plain",
     batch_size: int | None = None,
     wait: WaitFlag = False,
     format: Format = "text",  # noqa: A002 - the flag's name

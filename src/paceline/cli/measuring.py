@@ -7,9 +7,21 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_INTERRUPTED, Format, MachineFlag, StoreFlag, WaitFlag, app
+from paceline.cli.application import (
+    EXIT_FAILED_CELLS,
+    EXIT_INTERRUPTED,
+    PANELS,
+    Format,
+    MachineFlag,
+    StoreFlag,
+    WaitFlag,
+    app,
+)
 from paceline.cli.suite_flags import SuiteFlags
+from paceline.plan.settings import MEASURED, RESULTS
 from paceline.system.paths import default_store
+
+Measured, Shown = Parameter(group=PANELS[MEASURED]), Parameter(group=PANELS[RESULTS])
 
 
 @app.command
@@ -36,8 +48,8 @@ def run(
     choices: SuiteFlags = SuiteFlags(),
     machine_name: MachineFlag = None,
     store: StoreFlag = None,
-    again: bool = False,
-    retry_failed: bool = False,
+    again: Annotated[bool, Measured] = False,
+    retry_failed: Annotated[bool, Measured] = False,
     wait: WaitFlag = False,
 ) -> int:
     """Measure workloads, or a suite file, and show the table.
@@ -63,10 +75,10 @@ def run(
 def explain(
     *what: str,
     choices: SuiteFlags = SuiteFlags(),
-    rounds: int = 5,
+    rounds: Annotated[int, Measured] = 5,
     wait: WaitFlag = False,
     machine_name: MachineFlag = None,
-    format: Format = "text",  # noqa: A002 - the flag's name
+    format: Annotated[Format, Shown] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> int:
     """Say where the time goes when several devices are less fast than they should be.

@@ -27,7 +27,7 @@ def chart(
     Parameters
     ----------
     kind
-        speed, scaling, memory, steps, loss, accuracy, phases or batch.
+        speed, scaling, memory, steps, loss, accuracy, phases or batch; or a quantity of a plug-in, by its name.
     output
         The file, which ends in .svg, .png or .pdf; default: KIND.svg.
     table

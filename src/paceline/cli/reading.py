@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from paceline.cli.application import EXIT_NO_VERDICT, EXIT_REGRESSION, Format, StoreFlag, app
 from paceline.cli.filter_flags import FilterFlags
+from paceline.plan.settings import Layout
 from paceline.system.paths import default_store
 
 
@@ -16,7 +17,7 @@ from paceline.system.paths import default_store
 def show(
     *,
     filters: FilterFlags = FilterFlags(),
-    layout: Literal["rows", "sources", "matrix", "long", "transposed"] | None = None,
+    layout: Layout | None = None,
     beside: Annotated[Literal["published"] | None, Parameter("--with", help="Also show published figures.")] = None,
     format: Literal[Format, "findings"] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,

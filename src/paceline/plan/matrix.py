@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from paceline.catalog import datasets
 from paceline.catalog.frameworks import expand, find
@@ -13,17 +14,21 @@ from paceline.catalog.workloads import known_workload
 from paceline.catalog.workloads.definition import Workload
 from paceline.plan.cell import Cell
 from paceline.plan.devices import DeviceSet, assign_cores, check_present, wanted_devices
+from paceline.plan.settings import DEFAULT_STEPS, Precision, RateRule, Suite, Update
 from paceline.plan.shares import EQUAL, MEASURED, check_shares, fitting, given_shares, parse_slow, slow_factors
-from paceline.plan.suite import DEFAULT_STEPS, Suite
 from paceline.system.errors import UserError, unknown
 from paceline.system.limits import STEPS, check_cells
 from paceline.system.machine.hardware import Machine
 
-UPDATES = ("replicated", "parameter_server", "independent")
+UPDATES: tuple[str, ...] = get_args(Update)
 FAKE_SOURCES = ("fake:device", "fake:host", "fake:python")
 SOURCES = (*FAKE_SOURCES, *datasets.KNOWN)
-LEARNING_RATE_RULES: dict[str, Callable[[float], float]] = {"none": lambda _: 1.0, "linear": float, "sqrt": math.sqrt}
-PRECISIONS = ("float32", "bfloat16")
+LEARNING_RATE_RULES: dict[RateRule, Callable[[float], float]] = {
+    "none": lambda _: 1.0,
+    "linear": float,
+    "sqrt": math.sqrt,
+}
+PRECISIONS: tuple[str, ...] = get_args(Precision)
 WRAPPED = {"plain": (False,), "wrapped": (True,), "both": (False, True)}
 
 
@@ -162,9 +167,9 @@ def _cell(
         workload=training.workload.name,
         framework=find(framework).name,
         devices=use.devices.name,
-        update=_known("update", update, UPDATES),
+        update=update,
         data=data,
-        precision=_known("precision", precision, PRECISIONS),
+        precision=precision,
         batch_size=batch_size,
         scaling=training.batch[0],
         steps=_steps(suite, training, given, batch_size),

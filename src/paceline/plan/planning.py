@@ -18,8 +18,8 @@ from paceline.plan.devices import missing_gpus
 from paceline.plan.matrix import FAKE_SOURCES, cells_of
 from paceline.plan.pilots import ROUNDS, pilots
 from paceline.plan.run_keys import run_key
+from paceline.plan.settings import Suite
 from paceline.plan.shares import MEASURED, given_shares
-from paceline.plan.suite import Suite
 from paceline.system.limits import check_runs
 from paceline.system.machine.hardware import Machine
 from paceline_worker.protocol import Job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.plan.suite import Suite
+from paceline.plan.settings import Suite
 
 FEW_REPEATS = {
     1: "1 repeat has no interval, so that nothing can be told about differences",

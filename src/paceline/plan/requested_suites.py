@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from paceline.plan.planning import Plan, make_plan
+from paceline.plan.settings import Suite
 from paceline.plan.skipping import check_wanted
-from paceline.plan.suite import Suite, known_suites, load_suite, make_suite
+from paceline.plan.suite import known_suites, load_suite, make_suite
 from paceline.system.errors import UserError
 from paceline.system.machine.hardware import this_machine
 

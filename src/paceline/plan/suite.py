@@ -1,64 +1,27 @@
-"""Suites: a matrix of cells, from a TOML file or from flags, as one frozen value."""
+"""Reads a suite: a matrix of cells, from a TOML file or from flags."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from paceline import catalog
 from paceline.plan.devices import parse_devices
+from paceline.plan.settings import BOUNDS, FIELDS, LISTS, Suite, choices_of
 from paceline.plan.shares import fitting
 from paceline.system.errors import UserError, unknown
 from paceline.system.files.user_files import parse_toml, read_text
-from paceline.system.limits import MOST_VALUES, SUITE, check_length, check_word
+from paceline.system.limits import MOST_VALUES, check_length, check_word
 from paceline.system.text.safe_text import QUOTED, printable, shortened
 
-Names = tuple[str, ...]
-Numbers = tuple[float, ...]
 FOLDER = Path(catalog.__file__).parent / "suites"
 
 
-class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to run. Keys that take several values span the matrix; `batch_size = [64, 128]` makes two cells of one."""
-
-    name: str = ""
-    parts: tuple[Suite, ...] = ()  # matrices of their own, one after the other, instead of one for all
-    quick: bool = False  # scaled down for a small machine
-    workload: Names = ()
-    framework: Names = ("torch", "jax")
-    devices: Names = ("1xcpu",)
-    update: Names = ("replicated",)
-    parameter_device: Literal["cpu", "device"] = "cpu"  # where a parameter server keeps its copy
-    data: Names = ("fake:device",)
-    input: Names = ()  # what is done to real images; default: the workload's first
-    precision: Names = ("float32",)
-    batch_size: tuple[int, ...] = ()  # images of a step on all devices together; default: the workload's
-    batch_per_device: tuple[int, ...] = ()
-    shares: Names = ("equal",)  # of the batch: equal, measured, or such as 2:2:1
-    slow: Names = ()  # such as "1:2.0": device 1 takes twice as long, which is a simulation
-    single: Literal["plain", "wrapped", "both"] = "plain"  # one device: by itself, or in what several devices need
-    steps: int | None = None
-    epochs: Numbers = ()
-    warmup: int = 10
-    evaluate: Literal["epoch", "end", "never"] | None = None  # on all test images; default: epoch with epochs
-    lr: Numbers = ()  # default: the workload's
-    lr_rule: Literal["none", "linear", "sqrt"] = "none"  # how it follows the batch, from the workload's own on
-    seed: int = 1
-    cores_per_device: int | None = None  # default: all cores divided by the largest CPU set of the plan
-    repeats: int = 5
-    layout: Literal["rows", "sources", "matrix", "long", "transposed"] = "rows"  # the shape of its table
-    interval_target: float | None = None  # add rounds until the interval is no wider than this part of the median
-    budget: float = 600.0  # seconds for those rounds; the last is finished once it has begun
-    timeout: float = 1800.0  # seconds for one run
-
-
-FIELDS = {field.name: field.type for field in msgspec.structs.fields(Suite)}
-LISTS = [name for name, kind in FIELDS.items() if kind in (Names, Numbers, tuple[int, ...])]
 WHOLE = ("name", "repeats", "timeout", "layout", "interval_target", "budget")  # not for single parts
-DEFAULT_STEPS = 100
 MOST_BYTES = 2**18  # of a file; those that come with Paceline have 2,000
 
 
@@ -79,7 +42,8 @@ def load_suite(path: Path, overrides: Mapping[str, Any]) -> Suite:
     whole, *matrices = (_overridden(settings, part, overrides) for part in ({}, *parts))
     if not parts:
         return make_suite(whole, str(path))
-    return _checked({**whole, "parts": [make_suite(matrix, str(path)) for matrix in matrices]}, str(path))
+    made = tuple(make_suite(matrix, str(path)) for matrix in matrices)
+    return replace(_checked(whole, str(path)), parts=made)
 
 
 def has_small_form(path: Path) -> bool:
@@ -150,6 +114,7 @@ def make_suite(settings: Mapping[str, Any], where: str) -> Suite:
 
 def _checked(settings: Mapping[str, Any], where: str) -> Suite:
     """Of the right types; whether the values make sense is another question."""
+    _check_words(settings, where)
     listed = {key: _listed(value) if key in LISTS else value for key, value in settings.items()}
     try:
         return msgspec.convert(listed, Suite)
@@ -157,6 +122,15 @@ def _checked(settings: Mapping[str, Any], where: str) -> Suite:
         message = printable(str(error)).replace("`", "").replace(" | null", "")
         problem, key = (shortened(part, 2 * QUOTED) for part in message.rsplit(" - at $.", 1))
         raise UserError(f"{where}: {key}: {problem[:1].lower()}{problem[1:]}.") from None
+
+
+def _check_words(settings: Mapping[str, Any], where: str) -> None:
+    """Those of which there are only a few."""
+    for key, value in settings.items():
+        known = choices_of(FIELDS[key])
+        for word in _listed(value) if known else ():
+            if isinstance(word, str) and word not in known:
+                raise unknown(f"{key} in {where}:", word, known)
 
 
 def _check_sizes(suite: Suite, where: str) -> None:
@@ -168,8 +142,8 @@ def _check_sizes(suite: Suite, where: str) -> None:
         for value in listed:
             if isinstance(value, str):
                 check_word(where, key, value)
-            if key in SUITE and value is not None:
-                SUITE[key].check(f"{where}: {key}", value)
+            if key in BOUNDS and value is not None:
+                BOUNDS[key].check(f"{where}: {key}", value)
 
 
 def _listed(value: Any) -> Any:

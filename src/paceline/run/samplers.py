@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Literal
 
 import psutil
@@ -80,8 +81,14 @@ def _frequencies(watched: Watched) -> Fields:
     return {"mhz": [core.current for core in found or []]}
 
 
+@cache
+def _cpu_groups() -> list[Path]:
+    """Workers stay in them."""
+    return cpu_groups()
+
+
 def _throttling(watched: Watched) -> Fields:
-    return {"throttled": throttling(cpu_groups())}  # workers stay in these groups
+    return {"throttled": throttling(_cpu_groups())}
 
 
 PACKAGES = PackageEnergy()

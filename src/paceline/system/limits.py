@@ -46,21 +46,14 @@ STEPS = Bound(WHOLE, 1, 10**8, "at 1,000 steps a second that is more than a day"
 BATCH = Bound(WHOLE, 1, 2**20, "no device holds the images of more")
 NO_LIMIT = "more would be no limit: that is 30 years"
 TIMEOUT = Bound(SECONDS, 0, 1e9, NO_LIMIT, above=True)
+BUDGET = Bound(SECONDS, 0, 1e9, NO_LIMIT)
+EPOCHS = Bound("a number", 0, 1e6, "nothing learns for longer", above=True, below=True)
+WARMUP = Bound(WHOLE, 0, STEPS.most, STEPS.why)
+RATE = Bound("a number", 0, 1e6, "no weight would stay a number", above=True)
+SEED = Bound(WHOLE, 0, 2**32 - 1, "NumPy takes no more")
+CORES = Bound(WHOLE, 1, 4096, "no machine has more")
+INTERVAL = Bound("a part of the median such as 0.03,", 0, 1, "", above=True, below=True)
 
-SUITE = {  # by the key that it bounds
-    "batch_size": BATCH,
-    "batch_per_device": BATCH,
-    "steps": STEPS,
-    "epochs": Bound("a number", 0, 1e6, "nothing learns for longer", above=True, below=True),
-    "warmup": Bound(WHOLE, 0, STEPS.most, STEPS.why),
-    "lr": Bound("a number", 0, 1e6, "no weight would stay a number", above=True),
-    "seed": Bound(WHOLE, 0, 2**32 - 1, "NumPy takes no more"),
-    "cores_per_device": Bound(WHOLE, 1, 4096, "no machine has more"),
-    "repeats": REPEATS,
-    "interval_target": Bound("a part of the median such as 0.03,", 0, 1, "", above=True, below=True),
-    "budget": Bound(SECONDS, 0, 1e9, NO_LIMIT),
-    "timeout": TIMEOUT,
-}
 FLAGS = {
     "--repeats": REPEATS,
     "--warmup-runs": Bound(WHOLE, 0, REPEATS.most, "each runs the whole command"),

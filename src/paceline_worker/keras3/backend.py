@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from typing import Any, ClassVar, ContextManager, Dict, List, Optional, Tuple
+from typing import Any, ClassVar, ContextManager, Dict, List, Tuple
 
 import keras
 import numpy as np
 
-from paceline_worker.contract import Backend, Batch
+from paceline_worker.contract import Batch, OneProcess, taken
 from paceline_worker.graph import Graph
 from paceline_worker.keras3.builder import Make, build, channels_last, variables
 from paceline_worker.keras3.training import CORRECT, LOSS, as_outputs, compile_model, metric_names
@@ -18,7 +18,7 @@ from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
 
 
-class KerasBackend(Backend):
+class KerasBackend(OneProcess):
     """Each step calls the model's train function, as `fit` does: `train_on_batch` waits for its loss every time."""
 
     layers: ClassVar[Dict[type, Make]]
@@ -81,9 +81,6 @@ class KerasBackend(Backend):
         self._correct_name = metric_names(CORRECT, graph, self._model)[0]  # of the prediction
         self.write_weights(weights)
 
-    def _names(self, kind: str) -> List[str]:
-        return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
-
     def train_step(self, batch: Batch) -> None:
         images, labels = batch
         logs = self._train((images, as_outputs([labels] * len(self._graph.losses))))
@@ -99,16 +96,12 @@ class KerasBackend(Backend):
             self._rate = rate
 
     def losses(self) -> List[float]:
-        steps, self._losses = self._losses, []
         weights = self._graph.losses.values()
-        return [sum(weight * number(loss) for weight, loss in zip(weights, losses)) for losses in steps]
+        return [sum(weight * number(loss) for weight, loss in zip(weights, step)) for step in taken(self._losses)]
 
     def correct(self) -> List[int]:
-        correct, self._correct = self._correct, []
-        return [round(number(mean) * len(self._place.devices)) for mean in correct]  # Keras gives a mean over devices
-
-    def agree(self, ready: bool) -> bool:
-        return ready
+        devices = len(self._place.devices)
+        return [round(number(mean) * devices) for mean in taken(self._correct)]  # Keras gives a mean over devices
 
     def merge_statistics(self) -> None:
         self._settle()
@@ -140,7 +133,7 @@ class KerasBackend(Backend):
     @contextlib.contextmanager
     def _unchanged(self) -> Any:
         """Put running statistics back afterwards: a forward pass moves them."""
-        copies = [copy for name in self._names("running") for copy in self._copies(self._variables[name])]
+        copies = [copy for name in self._graph.names("running") for copy in self._copies(self._variables[name])]
         kept = [np.array(copy.numpy()) for copy in copies]
         yield
         for copy, value in zip(copies, kept):
@@ -148,7 +141,7 @@ class KerasBackend(Backend):
 
     def _averaged(self) -> Weights:
         """Running statistics over all devices, of the kind that the graph asks for."""
-        return {name: self._as_asked(name, self._read(self._variables[name])) for name in self._names("running")}
+        return {name: self._as_asked(name, self._read(self._variables[name])) for name in self._graph.names("running")}
 
     def _read(self, variable: Any) -> Array:
         return np.mean([copy.numpy() for copy in self._copies(variable)], axis=0)
@@ -166,7 +159,9 @@ class KerasBackend(Backend):
 
     def read_weights(self) -> Weights:
         self._settle()
-        trained = {name: np.array(self._copies(self._variables[name])[0].numpy()) for name in self._names("trainable")}
+        trained = {
+            name: np.array(self._copies(self._variables[name])[0].numpy()) for name in self._graph.names("trainable")
+        }
         arrays = {**self._start, **trained, **self._averaged()}
         return {name: arrays[name] for name in self._parameters}
 
@@ -180,12 +175,6 @@ class KerasBackend(Backend):
             velocity.assign(np.zeros(velocity.shape, dtype=np.float32))
         self._rate = self._job.recipe.learning_rate
         self._set_rate(self._rate, 1.0)  # compiles what sets it, too, where that is compiled
-
-    def peak_memory_bytes(self) -> Optional[List[int]]:
-        return None
-
-    def close(self) -> None:
-        """Nothing is held beyond this process."""
 
 
 def number(value: Any) -> float:

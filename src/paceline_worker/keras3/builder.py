@@ -35,20 +35,11 @@ class Site:
         return keras.regularizers.L2(decay / 2) if decay else None
 
 
-def same_padding(op: Any, source: g.Shape) -> g.Padding:
-    """What Keras pads for the word "same": as little as gives every pixel a window, the odd one at the end."""
-    sides: List[int] = []
-    for size, kernel, stride in zip(source, op.kernel, op.stride):
-        total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
-        sides += [total // 2, total - total // 2]
-    return (sides[0], sides[1], sides[2], sides[3])
-
-
 def padded(op: Any, site: Site, images: Any, filler: float) -> Tuple[str, Any]:
     """Keras' word for the padding, and the images; they are padded here where there is no word for it."""
     if op.padding == NO_PADDING:
         return "valid", images
-    if op.padding == same_padding(op, site.source):
+    if op.padding == g.same_padding(site.source, op.kernel, op.stride):
         return "same", images
     return "valid", pad(op.padding, site, images, filler)
 
@@ -114,7 +105,7 @@ def average_pool(op: g.AveragePool, site: Site, inputs: List[Any]) -> Any:
     if op.count_padding or op.padding == NO_PADDING:
         images = pad(op.padding, site, inputs[0], 0.0) if any(op.padding) else inputs[0]
         return layers.AveragePooling2D(op.kernel, op.stride, "valid", site.layout)(images)
-    if op.padding != same_padding(op, site.source) or (top, left) != (bottom, right):
+    if op.padding != g.same_padding(site.source, op.kernel, op.stride) or (top, left) != (bottom, right):
         raise NotImplementedError("Keras' backends disagree on such padding around an average pool.")
     return layers.AveragePooling2D(op.kernel, op.stride, "same", site.layout)(inputs[0])
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator
 
-from paceline_worker.weights import Array
+import mxnet as mx
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its imports are older than this Python
-    import mxnet as mx
+from paceline_worker.weights import Array
 
 
 @contextmanager

@@ -85,16 +85,3 @@ def half_padding(kernel: tuple[int, int]) -> Sides:
     """Half a kernel on each side: an odd window at stride 1 keeps the size of the map."""
     rows, columns = kernel[0] // 2, kernel[1] // 2
     return (rows, rows, columns, columns)
-
-
-def same_padding(size: Sequence[int], kernel: tuple[int, int], stride: tuple[int, int]) -> Sides:
-    """TensorFlow's SAME rule for a map of (height, width, …): as many outputs as strides begin inside the map."""
-    top, bottom = same_sides(size[0], kernel[0], stride[0])
-    left, right = same_sides(size[1], kernel[1], stride[1])
-    return (top, bottom, left, right)
-
-
-def same_sides(size: int, kernel: int, stride: int) -> tuple[int, int]:
-    outputs = -(-size // stride)
-    total = max((outputs - 1) * stride + kernel - size, 0)
-    return total // 2, total - total // 2  # the odd pixel goes behind

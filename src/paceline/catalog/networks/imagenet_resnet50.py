@@ -24,14 +24,6 @@ HEAD_INIT = Init("uniform", 1 / math.sqrt(2048))
 POOL = MaxPool((3, 3), (2, 2), around(1))  # tensorpack's SAME would put its one pixel of padding behind instead
 
 
-def version_1(*, classes: int = 1000) -> Graph:
-    return post_activation(stride_on_3x3=False, classes=classes)
-
-
-def version_1_5(*, classes: int = 1000) -> Graph:
-    return post_activation(stride_on_3x3=True, classes=classes)
-
-
 def version_2(*, classes: int = 1000) -> Graph:
     """The units and the normalisation of cifar_resnet.py: one function of MXNet's example builds both."""
     layers, source = open_network(SIZE)
@@ -41,7 +33,8 @@ def version_2(*, classes: int = 1000) -> Graph:
     return close_network(layers, source, classes)
 
 
-def post_activation(*, stride_on_3x3: bool, classes: int) -> Graph:
+def post_activation(*, stride_on_3x3: bool, classes: int = 1000) -> Graph:
+    """Version 1 and, with the stride on the 3x3, version 1.5."""
     graph = Graph()
     layers = Layers(graph, NORM, INIT)
     source = graph.add("input", Input((SIZE, SIZE, 3)))

@@ -8,27 +8,16 @@ layer: the random masks cannot be made equal between frameworks, and then neithe
 from dataclasses import dataclass, replace
 
 from paceline.catalog.networks.blocks import NO_PADDING, Layers, Sides, around
-from paceline_worker.graph import (
-    AveragePool,
-    BatchNorm,
-    Concat,
-    Dense,
-    Flatten,
-    GlobalPool,
-    Graph,
-    Init,
-    Input,
-    MaxPool,
-)
+from paceline_worker import graph as g
 
-NORM = BatchNorm(epsilon=1e-3, decay=0.9)  # torchvision's BasicConv2d: eps 0.001, PyTorch's default momentum 0.1
-INIT = Init("truncated_normal", 0.1)  # torchvision's default deviation, for dense layers too
-AUXILIARY_CONV_INIT = Init("truncated_normal", 0.01)  # stddev set in torchvision's InceptionAux
-AUXILIARY_DENSE_INIT = Init("truncated_normal", 0.001)  # the same
+NORM = g.BatchNorm(epsilon=1e-3, decay=0.9)  # torchvision's BasicConv2d: eps 0.001, PyTorch's default momentum 0.1
+INIT = g.Init("truncated_normal", 0.1)  # torchvision's default deviation, for dense layers too
+AUXILIARY_CONV_INIT = g.Init("truncated_normal", 0.01)  # stddev set in torchvision's InceptionAux
+AUXILIARY_DENSE_INIT = g.Init("truncated_normal", 0.001)  # the same
 AUXILIARY_WEIGHT = 0.4  # tensorflow/benchmarks, tf_cnn_benchmarks; torchvision leaves it to the caller
 
-SHRINK = MaxPool((3, 3), (2, 2))
-AVERAGE = AveragePool((3, 3), (1, 1), around(1), count_padding=True)  # PyTorch's default; Keras does not count it
+SHRINK = g.MaxPool((3, 3), (2, 2))
+AVERAGE = g.AveragePool((3, 3), (1, 1), around(1), count_padding=True)  # PyTorch's default; Keras does not count it
 
 
 @dataclass(frozen=True)
@@ -45,16 +34,16 @@ def shrinking(channels: int) -> ConvStep:
     return ConvStep(channels, 3, 2, NO_PADDING)
 
 
-def build(*, auxiliary: bool = False, classes: int = 1000) -> Graph:
+def build(*, auxiliary: bool = False, classes: int = 1000) -> g.Graph:
     """Stem, eleven modules and a dense layer; the auxiliary head serves training only."""
-    graph = Graph()
+    graph = g.Graph()
     layers = Layers(graph, NORM, INIT)
-    grid = modules_to_17x17(layers, stem(layers, graph.add("input", Input((299, 299, 3)))))
+    grid = modules_to_17x17(layers, stem(layers, graph.add("input", g.Input((299, 299, 3)))))
     source = module_d(layers, "mixed8", grid)
     source = module_e(layers, "mixed9", source)
     source = module_e(layers, "mixed10", source)
-    source = graph.add("pool", GlobalPool(), source)
-    graph.lose(graph.add("head", Dense(classes, init=INIT), source))
+    source = graph.add("pool", g.GlobalPool(), source)
+    graph.lose(graph.add("head", g.Dense(classes, init=INIT), source))
     if auxiliary:
         graph.lose(auxiliary_head(layers, grid, classes), AUXILIARY_WEIGHT)
     return graph
@@ -148,12 +137,12 @@ def module_e(layers: Layers, name: str, source: str) -> str:
 
 def auxiliary_head(layers: Layers, source: str, classes: int) -> str:
     """17 -> 5 -> 1 pixel, so torchvision's average over the rest has nothing left to do."""
-    source = layers.graph.add("auxiliary_pool", AveragePool((5, 5), (3, 3)), source)
+    source = layers.graph.add("auxiliary_pool", g.AveragePool((5, 5), (3, 3)), source)
     source = branch(layers, "auxiliary_one", source, ConvStep(128, 1))
     last = replace(layers, init=AUXILIARY_CONV_INIT)
     source = branch(last, "auxiliary_five", source, ConvStep(768, 5, padding=NO_PADDING))
-    source = layers.graph.add("auxiliary_flatten", Flatten(), source)
-    return layers.graph.add("auxiliary_head", Dense(classes, init=AUXILIARY_DENSE_INIT), source)
+    source = layers.graph.add("auxiliary_flatten", g.Flatten(), source)
+    return layers.graph.add("auxiliary_head", g.Dense(classes, init=AUXILIARY_DENSE_INIT), source)
 
 
 def branch(layers: Layers, name: str, source: str, *steps: ConvStep) -> str:
@@ -165,4 +154,4 @@ def branch(layers: Layers, name: str, source: str, *steps: ConvStep) -> str:
 
 
 def join(layers: Layers, name: str, *branches: str) -> str:
-    return layers.graph.add(f"{name}_concat", Concat(), *branches)
+    return layers.graph.add(f"{name}_concat", g.Concat(), *branches)

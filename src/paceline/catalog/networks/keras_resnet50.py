@@ -5,8 +5,8 @@ takes its network from the public keras-resnet builder: the ImageNet layout, put
 MXNet backend Keras lost two settings (decay became 0.9, gamma stayed 1); here is what the program asked for.
 """
 
-from paceline.catalog.networks.blocks import Layers, Unit, residual_stages, same_padding
-from paceline_worker.graph import BatchNorm, Dense, GlobalPool, Graph, Init, Input, MaxPool
+from paceline.catalog.networks.blocks import Layers, Unit, residual_stages
+from paceline_worker.graph import BatchNorm, Dense, GlobalPool, Graph, Init, Input, MaxPool, same_padding
 
 NORM = BatchNorm(epsilon=1e-3, decay=0.99)  # defaults of Keras 1.2.2
 INIT = Init("he_normal_fan_in")  # init="he_normal" for convolutions and the dense layer

@@ -176,7 +176,7 @@ def _record(benchmark: str, table: dict[str, Any], row: dict[str, Any]) -> Publi
         name: _metric(name, printed, units.get(name, ""), errors) for name, printed in fields.pop("metrics", {}).items()
     }
     why = {**table.get("inferred", {}), **row.get("inferred", {})}
-    record = msgspec.structs.replace(msgspec.convert(_plain(fields), PublishedRow), metrics=metrics)
+    record = msgspec.structs.replace(msgspec.convert(fields, PublishedRow), metrics=metrics)
     return msgspec.structs.replace(
         record,
         errors=tuple(error for error in errors if _has(record, error.field)),
@@ -205,17 +205,8 @@ def _metric(name: str, figures: Any, printed_unit: str, errors: tuple[Erratum, .
 def _claim(found: dict[str, Any]) -> PublishedClaim:
     fields = {key: value for key, value in found.items() if key != "error"}
     fields = {**fields, "printed": str(found.get("factor", ""))}
-    return msgspec.structs.replace(msgspec.convert(_plain(fields), PublishedClaim), errors=_errors(found))
+    return msgspec.structs.replace(msgspec.convert(fields, PublishedClaim), errors=_errors(found))
 
 
 def _errors(found: dict[str, Any]) -> tuple[Erratum, ...]:
-    return tuple(msgspec.convert(_plain(each), Erratum) for each in found.get("error", ()))
-
-
-def _plain(value: Any) -> Any:
-    """Decimals as floats, which is what numbers are outside of the file."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return float(value) if isinstance(value, Decimal) else value
+    return msgspec.convert(found.get("error", []), tuple[Erratum, ...])

@@ -4,7 +4,7 @@ How long a plan trains them, and with which batch on which devices, is up to `pl
 """
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint
 
 from paceline.catalog import plugins
@@ -22,7 +22,9 @@ IMAGENET_IMAGES = 1_281_167  # training part of ILSVRC 2012; Russakovsky et al. 
 # neon v1.2.2, examples/cifar10_conv.py: GradientDescentMomentum(0.01, momentum_coef=0.9), and no weight decay.
 NEON = Recipe(learning_rate=0.01, momentum=0.9)
 
-CIFAR10, MNIST, IMAGENET = "cifar10", "mnist", "imagenet"
+cifar10 = partial(Workload, classes=10, images_per_epoch=CIFAR10_IMAGES, dataset="cifar10")
+mnist = partial(Workload, classes=10, images_per_epoch=MNIST_IMAGES, dataset="mnist")
+imagenet = partial(Workload, classes=1000, images_per_epoch=IMAGENET_IMAGES, dataset="imagenet")
 
 # MXNet 0.11.0, example/image-classification: train_cifar10.py and train_mnist.py both start at --lr 0.05; common/fit.py
 # has --mom 0.9 and --wd 1e-4. MXNet decays what is named weight or gamma, never a bias or a beta.
@@ -58,95 +60,74 @@ TORCHVISION = Recipe(
 
 
 def mxnet_cifar_resnet(depth: int, note: str) -> Workload:
-    return Workload(
+    return cifar10(
         name=f"cifar10-resnet{depth}",
         network=f"cifar-resnet{depth}",
-        classes=10,
         recipe=MXNET_CIFAR,
         batch_size=128,  # default of train_cifar10.py
         epochs=12,  # README_cifar.md of beeva-poc-mxnet; the program's own default is 300
-        images_per_epoch=CIFAR10_IMAGES,
         origin=f"MXNet 0.11.0 train_cifar10.py --num-layers {depth}, {note}",
-        dataset=CIFAR10,
         pipelines={f"level{level}": MXNET_LEVELS[level] for level in (2, 0, 1, 3)},  # its default is 2
     )
 
 
 def mxnet_mnist(network: str, batch_size: int) -> Workload:
-    return Workload(
+    return mnist(
         name=f"mnist-{network}",
         network=network,
-        classes=10,
         recipe=MXNET_MNIST,
         batch_size=batch_size,
         epochs=12,  # README.md of beeva-poc-mxnet; the program's own default is 20
-        images_per_epoch=MNIST_IMAGES,
         origin=f"MXNet train_mnist.py --network {network}, as measured in beeva-poc-mxnet README.md",
-        dataset=MNIST,
     )
 
 
 ALL = (
-    Workload(
+    cifar10(
         name="cifar10-conv",
         network="cifar10-conv",
-        classes=10,
         recipe=NEON,
         batch_size=128,  # neon's default --batch_size, and the port's --batch-size
         epochs=10,  # neon's default --epochs, and the port's --num-epoch
-        images_per_epoch=CIFAR10_IMAGES,
         origin="neon v1.2.2 examples/cifar10_conv.py, of 'CIFAR 10 Conv MGPU Benchmark Neon vs. MXNet'",
-        dataset=CIFAR10,
         pipelines={"scaled": SCALED, "whitened": WHITENED},  # neon whitens from version 1.6.0 on
     ),
     mxnet_cifar_resnet(20, "a depth that beeva-poc-mxnet did not measure, with the settings of those it did"),
     mxnet_cifar_resnet(50, "as measured in beeva-poc-mxnet README_cifar.md (06ac51f)"),
     mxnet_cifar_resnet(110, "as measured in beeva-poc-mxnet README_cifar.md (06ac51f)"),
-    Workload(
+    cifar10(
         name="cifar10-resnet50-keras",
         network="keras-resnet50",
-        classes=10,
         recipe=KERAS_RESNET,
         batch_size=32,  # per GPU in the published runs; the script's own default is 64 in all
         epochs=10,  # first set of results; the second, "Reduce Randomization", has 100
-        images_per_epoch=CIFAR10_IMAGES,
         origin="keras-mxnet-benchmarks (f891251) keras1.2/test_cifar_resnet.py",
-        dataset=CIFAR10,
         pipelines={"shifted": KERAS_INPUT},
     ),
-    Workload(
+    cifar10(
         name="cifar10-inception-v3",
         network="inception-v3",  # the standard one: the script's own port wires its 35x35 modules wrongly
-        classes=10,
         recipe=KERAS,
         batch_size=32,  # published; whether per GPU or in all is not said
         epochs=5,  # first set of results; the second has 25
-        images_per_epoch=CIFAR10_IMAGES,
         origin="keras-mxnet-benchmarks (f891251) keras1.2/test_inception_v3.py, with the standard Inception-v3",
-        dataset=CIFAR10,
         pipelines={"enlarged": INCEPTION},
     ),
-    Workload(
+    imagenet(
         name="imagenet-resnet50",
         network="resnet50-v1",
-        classes=1000,
         recipe=TENSORPACK,
         batch_size=64,  # per GPU, fixed in the script
         epochs=10,  # max_epoch; there an epoch was 100 steps of fake data, here it is one pass over ImageNet
-        images_per_epoch=IMAGENET_IMAGES,
         origin="tensorpack/benchmarks (8de4a25) ResNet-MultiGPU/resnet-multigpu.py",
-        dataset=IMAGENET,
     ),
-    Workload(
+    imagenet(
         name="imagenet-resnet50-v1.5",
         network="resnet50-v1.5",
-        classes=1000,
         recipe=TORCHVISION,
         batch_size=32,  # default of --batch-size, per GPU
         epochs=90,  # default of --epochs
-        images_per_epoch=IMAGENET_IMAGES,
         origin="torchvision references/classification/train.py --model resnet50",
-        dataset=IMAGENET,
     ),
     mxnet_mnist("lenet", batch_size=64),  # default of train_mnist.py, and the first rows of the table
     mxnet_mnist("mlp", batch_size=128),  # the only one in the table

@@ -11,7 +11,8 @@ from paceline.catalog.workloads import known_workload
 from paceline.plan.cell import Cell
 from paceline.plan.devices import parse_devices
 from paceline.plan.matrix import cells_of
-from paceline.plan.suite import Suite, known_suites, load_suite
+from paceline.plan.settings import Suite
+from paceline.plan.suite import known_suites, load_suite
 from paceline.system.machine.hardware import Machine, this_machine
 
 USUAL_UPDATE = "replicated"  # of texts that do not say how devices agree

@@ -10,12 +10,17 @@ from paceline.catalog.frameworks import Framework, find
 from paceline.catalog.published import PublishedRow, all_benchmarks, definitions
 from paceline.catalog.workloads import known_workload
 from paceline.plan.cell import Cell
+from paceline.plan.cell_flags import run_command
 from paceline.plan.cell_names import grouped
 from paceline.plan.published.cells import cell_of, device_count, suite_of
-from paceline.plan.suite import Suite
+from paceline.plan.settings import Suite
 from paceline.system.machine.hardware import Machine
 
 WIDTH = 80  # letters of a terminal that is not wide
+SETTINGS = (
+    *("framework", "devices", "batch_per_device", "batch_size", "shares", "update", "data", "lr", "epochs", "steps"),
+    *("evaluate", "seed", "warmup", "timeout"),
+)
 USUAL = Suite()  # defaults, which a command leaves out
 NAMES = {  # of quantities, by the first word of a definition
     "images_per_second": "images/s",
@@ -30,25 +35,16 @@ def command_of(record: PublishedRow, machine: Machine | None = None) -> list[str
     """The words of a `paceline run` whose plan is this one cell: the same as in the suite, so that its runs count."""
     cell, suite = cell_of(record, machine), suite_of(record.benchmark)
     epochs = known_workload(cell.workload).whole_epochs(cell.steps, cell.batch_size, cell.input)
-    weak = cell.scaling == "weak"
-    flags = {
-        "framework": cell.framework,
-        "devices": cell.devices,
-        "batch-per-device": str(cell.batch_size // cell.device_set.count) if weak else "",
-        "batch-size": "" if weak else str(cell.batch_size),
+    others = {
         "shares": _unless(cell.shares, *USUAL.shares),
         "update": _unless(cell.update, *USUAL.update),
-        "data": cell.data,
-        "lr": repr(cell.learning_rate),
-        "epochs": str(epochs) if record.epochs else "",
-        "steps": "" if record.epochs else str(cell.steps),
+        **({"epochs": str(epochs), "steps": ""} if record.epochs else {"epochs": ""}),
         "evaluate": _unless(cell.evaluate, "epoch" if record.epochs else "never"),
         "seed": _unless(cell.seed, USUAL.seed),
         "warmup": _unless(cell.warmup, USUAL.warmup),
         "timeout": _unless(round(suite.timeout), round(USUAL.timeout)),
     }
-    given = [word for name, value in flags.items() if value for word in (f"--{name}", value)]
-    return ["paceline", "run", cell.workload, *given]
+    return run_command(cell, SETTINGS, others)
 
 
 def _unless(value: object, usual: object) -> str:

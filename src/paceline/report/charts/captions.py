@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
@@ -97,10 +97,10 @@ def outcome(row: Row, value: str) -> str:
     return ", ".join(filter(None, (value, doubts(row)))) or "no value"
 
 
-def about(rows: Sequence[Row], called: Sequence[str], *, hollow: bool = True) -> list[str]:
+def about(rows: Iterable[tuple[str, Row]], *, hollow: bool = True) -> list[str]:
     """Which rows have no result, and which are doubtful, where marks cannot carry their own words."""
     groups: dict[str, list[str]] = {}
-    for row, name in zip(rows, called, strict=True):
+    for name, row in rows:
         state = row.status if row.status in WITHOUT_RESULT else doubts(row)
         if state:
             groups.setdefault(state, []).append(name)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.analysis.rows.table_rows import chosen_rows
-from paceline.report.charts.drawing import FORMATS
-from paceline.report.charts.kinds import KINDS, Picture, pictures
+from paceline.report.charts.drawing import FORMATS, contents
+from paceline.report.charts.kinds import Picture, kinds, pictures
 from paceline.report.charts.style import LOOKS
 from paceline.report.tables.render_layouts import differing
 from paceline.store.series import load_series
@@ -31,8 +31,8 @@ class ChartRequest:
 
     def check(self) -> None:
         """Before anything is read: what is wrong with it, if anything is."""
-        if self.kind not in KINDS:
-            raise unknown("chart", self.kind, KINDS)
+        if self.kind not in kinds():
+            raise unknown("chart", self.kind, kinds())
         if self.path.suffix.lower() not in FORMATS:
             raise UserError(f"{self.path}: a chart is written as {', '.join(FORMATS)}; end its name with one of these.")
         check_flag("--table", self.table)
@@ -46,12 +46,12 @@ def draw(request: ChartRequest, folder: Path, filters: CellFilters, target: floa
     series = load_series(Store(folder), [run for row in rows for run in row.runs])
     found = list(pictures(request.kind, rows, series))
     if not found:
-        raise UserError(f"Nothing to draw: the chart of {request.kind} needs {KINDS[request.kind].needs}.")
+        raise UserError(f"Nothing to draw: the chart of {request.kind} needs {kinds()[request.kind].needs}.")
     if not 1 <= request.table <= len(found):
         raise UserError(f"There is no table {request.table}: of these results {len(found)} can be drawn so.")
     picture = found[request.table - 1]
-    write_bytes(request.path, FORMATS[request.path.suffix.lower()](picture, LOOKS[request.look]))
-    lines = [f"{request.path}: {KINDS[request.kind].title}: {picture.shared}", *_others(found, request.table)]
+    write_bytes(request.path, contents(picture, LOOKS[request.look], request.path.suffix.lower()))
+    lines = [f"{request.path}: {kinds()[request.kind].title}: {picture.shared}", *_others(found, request.table)]
     return "\n".join(map(printable, lines))
 
 

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from paceline.analysis.rows.row import Row
-from paceline.report.charts.captions import MOST_DESCRIBED, MOST_NAMED, WITHOUT_RESULT, about, counted, names, numbered
-from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, Spec
-from paceline.report.charts.vega_lite import (
-    MOST_LINES,
-    ChartData,
-    Drawing,
-    amount,
-    dashes,
-    distinct_lines,
-    layer,
-    silent,
-    slowness,
-)
+from paceline.report.charts import axes
+from paceline.report.charts.captions import MOST_DESCRIBED, MOST_NAMED, WITHOUT_RESULT, about, names, numbered
+from paceline.report.charts.marks import Mark, Place, aim
+from paceline.report.charts.material import MOST_LINES, ChartData, Drawing, Panel, line_looks, samples, slowness
+from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH
 from paceline.report.escaping import few
 from paceline.store.series import Moment
 from paceline.system.text.formatting import number
 
 MOST_POINTS = 30  # of a curve; a picture has no room for more
+Moments = Mapping[str, Sequence[Moment]]  # of each run
 Value = Callable[[Moment], float | None]
 
 
@@ -37,107 +30,76 @@ class CurvePoint(NamedTuple):
     low: float
     high: float
 
+    def __str__(self) -> str:
+        between = f" ({self.low:.3f}–{self.high:.3f})" if self.low < self.high else ""
+        return f"{self.value:.3f}{between} after {number(self.seconds)} s and {self.images:,.0f} images"
 
-Curves = dict[str, list[CurvePoint]]
+
+class Curve(NamedTuple):
+    name: str
+    row: Row
+    points: Sequence[CurvePoint]
+    thin: Sequence[CurvePoint] = ()
 
 
 def loss(data: ChartData) -> Drawing | None:
     """Training loss of each block."""
-
-    def blocks(run: str) -> Sequence[Moment]:
-        return data.series.blocks.get(run, ())
-
-    shown = _shown(data, blocks, lambda moment: moment.train_loss)
-    if not any(len(points) > 1 for points in shown.curves.values()):
+    curves, without, notes = _curves(data, data.series.blocks, lambda moment: moment.train_loss)
+    if not any(len(curve.points) > 1 for curve in curves):
         return None  # a single point is no course
-    up = amount("value", "training loss", zero=False)
-    texts = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
-    return Drawing(_panels(up, shown, data, {}), texts, [*_diverged(shown, blocks), *shown.notes])
+    known = {**{curve.name: curve.row for curve in curves}, **without}
+    return _drawing("training loss", curves, data, [*_diverged(known, data.series.blocks), *notes])
 
 
-def _diverged(shown: ShownCurves, blocks: Callable[[str], Sequence[Moment]]) -> list[str]:
+def _diverged(rows: Mapping[str, Row], blocks: Moments) -> list[str]:
     """Where lines end before training did, or do not even begin."""
     texts = []
-    for name, row in {**shown.rows, **shown.without}.items():
-        runs = [[moment.train_loss for moment in found] for run in row.runs if (found := blocks(run))]
+    for name, row in rows.items():
+        runs = [[moment.train_loss for moment in found] for run in row.runs if (found := blocks.get(run))]
         ends = [losses.index(None) for losses in runs if None in losses]
         if ends:
             texts.append(f"{name}: loss is no number from block {min(ends) + 1} on ({len(ends)} of {len(runs)} runs)")
-    more = counted(
-        len(texts[MOST_DESCRIBED:]), "more cell whose loss is no number", "more cells whose loss is no number"
-    )
-    return [*texts[:MOST_DESCRIBED], *more]
+    left = len(texts) - MOST_DESCRIBED
+    more = f"more cell{'s' if left > 1 else ''} whose loss is no number"
+    return [*texts[:MOST_DESCRIBED], *([f"{left} {more}"] if left > 0 else [])]
 
 
 def accuracy(data: ChartData) -> Drawing | None:
     """Test accuracy after each epoch; training accuracy as thin lines."""
-
-    def epochs(run: str) -> Sequence[Moment]:
-        return data.series.epochs.get(run, ())
-
-    shown = _shown(data, epochs, lambda moment: moment.test_accuracy)
-    if not shown.curves:
+    epochs = data.series.epochs
+    tested, _, notes = _curves(data, epochs, lambda moment: moment.test_accuracy)
+    if not tested:
         return None
-    training = _curves(shown.rows, epochs, lambda moment: moment.train_accuracy)
-    up = amount("value", "accuracy", zero=False, format=".1~%")
-    texts = [f"{name} {_end(points[-1])}" for name, points in shown.curves.items()]
-    body = _panels(up, shown, data, training)
-    for panel in body["hconcat"]:
-        panel["layer"] += _targets(shown.rows.values(), up)
-    return Drawing(body, texts, shown.notes)
+    curves = [curve._replace(thin=_course(curve.row, epochs, lambda moment: moment.train_accuracy)) for curve in tested]
+    targets = sorted({curve.row.target for curve in curves if curve.row.target})
+    return _drawing("accuracy", curves, data, notes, targets=targets, percent=True)
 
 
-def _targets(rows: Iterable[Row], up: Spec) -> Iterator[Spec]:
-    """A line at the accuracy that was asked for."""
-    wanted = [{"value": target, "said": f"target {target:.0%}"} for target in {row.target for row in rows} if target]
-    if wanted:
-        yield layer(silent("rule", strokeDash=[3, 3], opacity=0.7), wanted, y=up)
-        words = {"field": "said", "type": "nominal"}
-        yield layer(
-            silent("text", align="right", baseline="bottom", dy=-3), wanted, x={"value": PANEL_WIDTH}, y=up, text=words
-        )
-
-
-def _end(last: CurvePoint) -> str:
-    between = f" ({last.low:.3f}–{last.high:.3f})" if last.low < last.high else ""
-    return f"{last.value:.3f}{between} after {number(last.seconds)} s and {last.images:,.0f} images"
-
-
-class ShownCurves(NamedTuple):
-    rows: Mapping[str, Row]
-    curves: Curves
-    without: Mapping[str, Row]  # that have a result, but no course
-    notes: Sequence[str]
-
-
-def _shown(data: ChartData, moments: Callable[[str], Sequence[Moment]], value: Value) -> ShownCurves:
-    """The fastest cells that have a course."""
+def _curves(data: ChartData, moments: Moments, value: Value) -> tuple[list[Curve], dict[str, Row], list[str]]:
+    """The fastest cells that have a course, those that have a result but no course, and what must be said of them."""
     ranked = sorted(data.rows, key=slowness)
     named = dict(zip(numbered(names(ranked)), ranked, strict=True))
-    curves = _curves(named, moments, value)
-    kept = {name: curves[name] for name in list(curves)[:MOST_LINES]}
-    notes = [f"{len(kept)} of {len(curves)} cells, the fastest"] if len(curves) > len(kept) else []
-    listed = {name: row for name, row in named.items() if name in kept or row.status in WITHOUT_RESULT}
-    notes += about(list(listed.values()), list(listed), hollow=False)
-    without = {name: row for name, row in named.items() if name not in curves and row.status not in WITHOUT_RESULT}
+    found = [Curve(name, row, points) for name, row in named.items() if (points := _course(row, moments, value))]
+    kept, drawn = found[:MOST_LINES], {curve.name for curve in found}
+    notes = [f"{len(kept)} of {len(found)} cells, the fastest"] if len(found) > len(kept) else []
+    shown = {curve.name for curve in kept}
+    notes += about(
+        ((name, row) for name, row in named.items() if name in shown or row.status in WITHOUT_RESULT), hollow=False
+    )
+    without = {name: row for name, row in named.items() if name not in drawn and row.status not in WITHOUT_RESULT}
     notes += [f"without a line: {few(without, MOST_NAMED, ', ')}"] if without else []
-    return ShownCurves({name: named[name] for name in kept}, kept, without, notes)
+    return kept, without, notes
 
 
-def _curves(rows: Mapping[str, Row], moments: Callable[[str], Sequence[Moment]], value: Value) -> Curves:
-    found = {name: _course([moments(run) for run in row.runs], value) for name, row in rows.items()}
-    return {name: points for name, points in found.items() if points}
-
-
-def _course(runs: Sequence[Sequence[Moment]], value: Value) -> list[CurvePoint]:
+def _course(row: Row, moments: Moments, value: Value) -> list[CurvePoint]:
     """Moment by moment, as far as all runs went and none had diverged."""
     points = []
-    for moments in zip(*filter(None, runs), strict=False):
-        values = [found for moment in moments if (found := value(moment)) is not None]
-        if len(values) < len(moments):
+    for together in zip(*filter(None, (moments.get(run) for run in row.runs)), strict=False):
+        values = [found for moment in together if (found := value(moment)) is not None]
+        if len(values) < len(together):
             break
-        seconds = statistics.median(moment.seconds for moment in moments)
-        images = statistics.median(moment.images for moment in moments)
+        seconds = statistics.median(moment.seconds for moment in together)
+        images = statistics.median(moment.images for moment in together)
         points.append(CurvePoint(seconds, images, statistics.median(values), min(values), max(values)))
     return _thinned(points)
 
@@ -149,47 +111,40 @@ def _thinned(points: list[CurvePoint]) -> list[CurvePoint]:
     return [points[round(place * (len(points) - 1) / (MOST_POINTS - 1))] for place in range(MOST_POINTS)]
 
 
-def _panels(up: Spec, shown: ShownCurves, data: ChartData, training: Curves) -> Spec:
-    axes = (
-        amount("seconds", "seconds of training", tickCount=5),
-        amount("images", "images trained", tickCount=3, format=",.0f"),
-    )
-    panels = [
-        {
-            "width": PANEL_WIDTH,
-            "height": PANEL_HEIGHT,
-            "layer": list(_layers(along, up, shown, data, training)),
-        }
-        for along in axes
-    ]
-    return {"hconcat": panels, "spacing": 40}
+def _drawing(
+    title: str,
+    curves: Sequence[Curve],
+    data: ChartData,
+    notes: Sequence[str],
+    *,
+    targets: Sequence[float] = (),  # what was asked for
+    percent: bool = False,
+) -> Drawing:
+    looks = line_looks(curve.name for curve in curves)
+    points = [point for curve in curves for point in (*curve.points, *curve.thin)]
+    values = [value for curve in curves for point in curve.points for value in (point.low, point.high)]
+    up = axes.amounts(title, [*values, *(point.value for point in points), *targets], zero=False, percent=percent)
+    seconds = axes.amounts("seconds of training", [point.seconds for point in points], count=5)
+    images = axes.amounts("images trained", [point.images for point in points], count=3)
+    panels = []
+    for field, across in enumerate((seconds, images)):
+        marks = [_band(curve.points, field, looks[curve.name].colour) for curve in curves]
+        marks += [looks[curve.name].line(_line(curve.thin, field), 0.9) for curve in curves if curve.thin]
+        marks += [looks[curve.name].line(_line(curve.points, field)) for curve in curves]
+        for target in targets:
+            marks += aim((across.ends[0], target), (across.ends[1], target), f"target {target:.0%}")
+        for name, row, (*_, last), _ in curves:  # the mark that leads to the cell
+            marks.append(looks[name].point((last[field], last.value), told=f"{name}: {last}", href=data.href(row)))
+        panels.append(Panel(across, up, (PANEL_WIDTH, PANEL_HEIGHT), marks))
+    return Drawing(panels, [f"{curve.name} {curve.points[-1]}" for curve in curves], notes, samples(looks))
 
 
-def _layers(along: Spec, up: Spec, shown: ShownCurves, data: ChartData, training: Curves) -> Iterator[Spec]:
-    """Between what the runs lie, the medians, and at their end the mark that leads to the cell."""
-    look, curves = distinct_lines(list(shown.curves)), shown.curves
-    bands = [value for value in _values(curves) if value["low"] < value["high"]]
-    if bands:
-        ends = {"y": {**up, "field": "low"}, "y2": {"field": "high"}}
-        yield layer(silent("area", opacity=0.14), bands, x=along, **ends, color=look["color"])
-    thin = {"x": along, "y": up, "color": look["color"], "strokeDash": look["strokeDash"]}
-    if training:
-        yield layer(silent("line", strokeWidth=0.9, opacity=0.7), _values(training), **thin)
-    yield layer(silent("line"), _values(curves), **thin)
-    lasts = [
-        {
-            "line": name,
-            **points[-1]._asdict(),
-            **data.linked(shown.rows[name], f"{name}: {_end(points[-1])}"),
-        }
-        for name, points in curves.items()
-    ]
-    mark = {"type": "point", "filled": True}
-    yield layer(mark, lasts, x=along, y=up, color=look["color"], shape=look["shape"], **data.links())
+def _line(points: Sequence[CurvePoint], field: int) -> list[Place]:
+    return [(point[field], point.value) for point in points]
 
 
-def _values(curves: Curves) -> list[Spec]:
-    dash = dashes(list(curves))
-    return [
-        {"line": name, "dash": dash[name], **point._asdict()} for name, points in curves.items() for point in points
-    ]
+def _band(points: Sequence[CurvePoint], field: int, colour: str) -> Mark:
+    """What lies between the runs, there and back."""
+    there = [(point[field], point.high) for point in points]
+    back = [(point[field], point.low) for point in reversed(points)]
+    return Mark("area", [*there, *back], {"fill": colour, "fill-opacity": 0.14})

@@ -1,56 +1,27 @@
-"""From specifications to pictures, by vl-convert: no browser, no network."""
+"""From marks to pictures: panels side by side, above them the title and the notes, below them the legend."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from xml.sax.saxutils import escape, quoteattr, unescape
+from functools import cache
 
 import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from paceline.analysis.rows.row import Row
-from paceline.report.charts.kinds import KINDS, Picture, pictures
-from paceline.report.charts.style import EDGE, FONT, LOOKS, Theme, config
+from paceline.report.charts import style
+from paceline.report.charts.kinds import KINDS, Picture, kinds, pictures
+from paceline.report.charts.marks import Mark, Place
+from paceline.report.charts.material import Panel, Samples
+from paceline.report.charts.style import EDGE, LINE_HEIGHT, TITLE_SIZE, Theme, text_width
 from paceline.store.series import Series
 
+FORMATS = (".svg", ".png", ".pdf")
 PIXELS = 2  # of a PNG for each point: sharp on paper and on dense screens
-TITLE_HEIGHT, LINE_HEIGHT, LETTER_WIDTH, FEWEST_LETTERS = 22, 15, 5.4, 76
-DRAWN = re.compile(r'<svg [^>]*width="([\d.]+)" height="([\d.]+)"[^>]*>(.*)</svg>\s*$', re.DOTALL)
-LINK = re.compile(r'(<a [^>]*?)xlink:href="[^"#]*#(\d+)"')  # the converter puts an address of its own before the sign
-# What says nothing: the whole picture has its font, and frames without content are not seen.
-EMPTY = re.compile(
-    rf' font-family="{re.escape(FONT)}"| opacity="1"|<path class="foreground"[^>]*/>'
-    r'|<path class="background"[^>]*d="M0,0h0v0h0Z"[^>]*/>'
-)
-
-
-SPACE = re.compile(r'(<a [^>]*>)?<text aria-label="([^"]*)" role="[^"]*" aria-roledescription="[^"]*"([^>]*)/>')
-ANCHOR = re.compile(r'text-anchor="(\w+)" transform="translate\(([-\d.]+),')
-ORIGIN = re.compile(r'<g fill="none" stroke-miterlimit="10" transform="translate\(([-\d.]+),')
-SHAPE = re.compile(r' (?:d|transform|x2|y2)="[^"]*"')
-LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")  # a hundredth of a point is not seen
-
-
-# Draws in parallel to Python: the converter lets go of its lock. One thread, since one engine draws at a time.
-PENCIL = ThreadPoolExecutor(max_workers=1, thread_name_prefix="charts")
-
-
-def start_drawing() -> None:
-    """Start the converter's engine, which takes half a second, while there is nothing to draw yet."""
-
-    def draw_nothing() -> None:
-        import vl_convert
-
-        vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "point"}, allowed_base_urls=[])
-
-    PENCIL.submit(draw_nothing)
-
-
-def stop_drawing() -> None:
-    """Draw nothing more than what is on the paper: whoever waits for the rest sees it cancelled."""
-    PENCIL.shutdown(wait=False, cancel_futures=True)
+LETTER_WIDTH, LEAST_WIDTH, GAP = 6.1, 480, 24
+BELOW = 44  # a panel: labels and title of its axis
+SAMPLE, LEGEND_HEIGHT = 36, 18  # of a legend, with what is between a sample and its name
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,103 +34,56 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures(
-    rows: Sequence[Row], series: Series, link: Callable[[Row], str], kinds: Iterable[str] = KINDS
+    rows: Sequence[Row], series: Series, link: Callable[[Row], str], wanted: Iterable[str] = KINDS
 ) -> list[Figure]:
     """All charts that these rows have the data for and that tell something; a mark leads to where `link` says."""
-    places: list[str] = []
-
-    def number(row: Row) -> str:
-        places.append(link(row))
-        return f"#{len(places) - 1}"
-
     return [
-        Figure(
-            kind=kind,
-            title=picture.title,
-            description=picture.description,
-            svg=svg(picture, LOOKS["page"], places),
-        )
-        for kind in kinds
-        for picture in pictures(kind, list(filter(KINDS[kind].on_pages, rows)), series, number)
+        Figure(kind=kind, title=picture.title, description=picture.description, svg=svg(picture))
+        for kind in wanted
+        for picture in pictures(kind, list(filter(kinds()[kind].on_pages, rows)), series, link)
     ]
 
 
-def svg(picture: Picture, look: Theme, places: Sequence[str] = ()) -> str:
-    """The chart below its title and notes; its marks lead to the places whose numbers they have.
-
-    Long texts are put in here: the converter takes longer to measure their letters than for all the rest.
-    """
-    import vl_convert  # it starts a JavaScript engine: only where something is drawn
-
-    whole = vl_convert.vegalite_to_svg({**picture.spec, "config": config(look)}, allowed_base_urls=[])
-    drawn = _only(DRAWN.match(whole))
-    content = SHAPE.sub(lambda found: LONG_NUMBER.sub(r"\1", found[0]), EMPTY.sub("", drawn[3]))
-    content, left, right = _filled(content, float(drawn[1]))
-    content = LINK.sub(lambda found: f"{found[1]}href={quoteattr(places[int(found[2])])}", content)
-    lines = list(_lines(picture.notes, left + right))
-    width = max([left + right, *(2 * EDGE + LETTER_WIDTH * len(line) for line in lines)])
-    top = EDGE + TITLE_HEIGHT + LINE_HEIGHT * len(lines)
-    height = top + float(drawn[2])
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family={quoteattr(FONT)} overflow="visible" '
-        f'role="graphics-document" aria-label={quoteattr(picture.title)}>{_heading(picture.title, lines, look)}'
-        f'<g transform="translate({left:.0f},{top})">{content}</g></svg>'
-    )
+def svg(picture: Picture, look: Theme | None = None) -> str:
+    """With paper and ink of its own, or to take the colour of the text around it."""
+    panels: list[tuple[Panel, int]] = []
+    right = 0.0
+    for panel in picture.drawing.panels:
+        left = round(panel.before + (right + GAP if panels else EDGE))
+        right = left + panel.size[0] + panel.after
+        panels.append((panel, left))
+    width = round(max(LEAST_WIDTH, right + EDGE, text_width(picture.title, TITLE_SIZE) + 2 * EDGE))
+    letters = int((width - 2 * EDGE) / LETTER_WIDTH)
+    notes = [line for note in picture.notes for line in textwrap.wrap(note, letters, break_on_hyphens=False)]
+    top = 4 * EDGE + TITLE_SIZE + LINE_HEIGHT * len(notes)
+    bottom = top + BELOW + max(panel.size[1] for panel, _ in panels)
+    legend = list(_legend(picture.drawing.legend, panels[0][1], bottom, width))
+    height = legend[-1][2][1] + 2 * EDGE if legend else bottom
+    shown = {"picture": picture, "look": look, "notes": notes, "panels": panels, "legend": legend, "style": style}
+    return _template().render(shown, width=width, height=height, top=top, as_it_is=lambda place: place)
 
 
-def _filled(content: str, width: float) -> tuple[str, float, float]:
-    """With the texts of `material.words` in their places, and how far to the left and right the picture then goes."""
-    origin = _only(ORIGIN.match(content))
-    ends = [0.0, width]
-
-    def fill(found: re.Match[str]) -> str:
-        link, words, rest = found.groups("")
-        anchor, place = _only(ANCHOR.search(rest)).groups()
-        length = EDGE + LETTER_WIDTH * len(unescape(words))
-        ends.append(float(origin[1]) + float(place) + (length if anchor == "start" else -length))
-        hidden = "" if link else ' aria-hidden="true"'  # what it says, a bar says too
-        return f"{link}<text{hidden}{rest}>{words}</text>"
-
-    return SPACE.sub(fill, content), -min(ends), max(ends)
+def _legend(samples: Samples, left: int, top: int, width: int) -> Iterator[tuple[str, Sequence[Mark], Place]]:
+    """In columns: each name with its marks and their place."""
+    column = SAMPLE + max(map(text_width, samples), default=0) + EDGE
+    count = max(1, int((width - left) / column))
+    for number, (name, marks) in enumerate(samples.items()):
+        place = (left + SAMPLE / 2 + column * (number % count), top + LEGEND_HEIGHT * (number // count) + EDGE)
+        yield name, marks, place
 
 
-def _only(found: re.Match[str] | None) -> re.Match[str]:
-    if found is None:
-        raise ValueError("vl-convert writes SVG otherwise than it did")
-    return found
+@cache
+def _template() -> Template:
+    loader = PackageLoader("paceline.report.charts", "")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return made.get_template("chart.svg.j2")
 
 
-def _lines(notes: Iterable[str], width: float) -> Iterator[str]:
-    letters = max(FEWEST_LETTERS, int((width - 2 * EDGE) / LETTER_WIDTH))
-    for note in notes:
-        yield from textwrap.wrap(note, letters, break_on_hyphens=False)
+def contents(picture: Picture, look: Theme, suffix: str) -> bytes:
+    """Of a file with this ending."""
+    drawn = svg(picture, look)
+    if suffix == ".svg":
+        return drawn.encode()
+    import vl_convert  # only where it is needed: it is large
 
-
-def _heading(title: str, lines: Sequence[str], look: Theme) -> str:
-    paper = f'<rect width="100%" height="100%" fill="{look.paper}"/>' if look.paper else ""
-    first = f'<text x="{EDGE}" y="{EDGE + 14}" font-size="14px" font-weight="600" fill="{look.ink}">'
-    texts = [f"{first}{escape(title)}</text>"]
-    for place, line in enumerate(lines, 1):
-        start = f'<text x="{EDGE}" y="{EDGE + 18 + LINE_HEIGHT * place}" font-size="11px" fill="{look.ink}">'
-        texts.append(f"{start}{escape(line)}</text>")
-    return paper + "".join(texts)
-
-
-def png(picture: Picture, look: Theme) -> bytes:
-    import vl_convert
-
-    return vl_convert.svg_to_png(svg(picture, look), scale=PIXELS)
-
-
-def pdf(picture: Picture, look: Theme) -> bytes:
-    import vl_convert
-
-    return vl_convert.svg_to_pdf(svg(picture, look))
-
-
-FORMATS: dict[str, Callable[[Picture, Theme], bytes]] = {
-    ".svg": lambda picture, look: svg(picture, look).encode(),
-    ".png": png,
-    ".pdf": pdf,
-}
+    return vl_convert.svg_to_pdf(drawn) if suffix == ".pdf" else vl_convert.svg_to_png(drawn, scale=PIXELS)

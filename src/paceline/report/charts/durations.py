@@ -3,100 +3,60 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping
+from itertools import accumulate
 
 from paceline.analysis.rows.row import Row
-from paceline.report.charts.bars import intervals, lines_of_cells, without_value
+from paceline.report.charts.bars import CellLine, cells_drawing
 from paceline.report.charts.captions import outcome
-from paceline.report.charts.style import PHASE_INK, Spec
-from paceline.report.charts.vega_lite import ChartData, ChartedRows, Drawing, amount, layer, silent, words
+from paceline.report.charts.marks import Mark, bar, interval
+from paceline.report.charts.material import Cell, ChartData, Drawing, fastest
+from paceline.report.charts.style import BAR_STEP, INTERVAL, OUTLINE, PHASE_INK, VALUE
 from paceline.store.series import Series
 from paceline.system.text.formatting import number
 
-Found = TypeVar("Found")
-
-
-class StepTimes(NamedTuple):
-    """How many milliseconds the steps of a cell took."""
-
-    low: float
-    quarter: float
-    middle: float
-    three_quarters: float
-    high: float
-
-    @classmethod
-    def of(cls, row: Row, series: Series) -> StepTimes | None:
-        """By the blocks of all its runs."""
-        values = [1000 * seconds for run in row.runs for seconds in series.step_seconds.get(run, ())]
-        if not values:
-            return None
-        pair = values * 2 if len(values) == 1 else values  # quartiles need two
-        quarter, middle, three_quarters = statistics.quantiles(pair, n=4, method="inclusive")
-        return cls(min(values), quarter, middle, three_quarters, max(values))
+HALF = 8 / BAR_STEP  # of the stroke at a median
+MIDDLE = {**INTERVAL, "stroke-width": 2.5}
 
 
 def steps(data: ChartData) -> Drawing | None:
     """Time of a step: lowest, middle half, median, highest."""
-    charted = ChartedRows.of(data.rows)
-    boxes = _of_each(charted, lambda row: StepTimes.of(row, data.series))
-    if not boxes:
-        return None
-    title, rows, line = "milliseconds of a step", charted.named, charted.line()
-    labels = {name: f"{number(box.middle)} ms" for name, box in boxes.items()}
-    values = [
-        {"cell": name, **box._asdict(), **data.linked(rows[name], f"{name}: median {labels[name]}")}
-        for name, box in boxes.items()
+    cells, notes = fastest(data)
+    found = [(cell, times) for cell in cells if (times := _milliseconds(cell.row, data.series))]
+    lines = {cell.name: _box(cell, times) for cell, times in found}
+    in_words = [f"{cell.name} {_median(times)} ({number(times[0])}–{number(times[-1])})" for cell, times in found]
+    return cells_drawing(cells, "milliseconds of a step", lines, in_words, notes)
+
+
+def _milliseconds(row: Row, series: Series) -> list[float]:
+    """Of the steps in the blocks of all its runs, the shortest first."""
+    return sorted(1000 * seconds for run in row.runs for seconds in series.step_seconds.get(run, ()))
+
+
+def _median(times: list[float]) -> str:
+    return f"{number(statistics.median(times))} ms"
+
+
+def _box(cell: Cell, times: list[float]) -> CellLine:
+    pair = times * 2 if len(times) == 1 else times  # quartiles need two
+    quarter, middle, three_quarters = statistics.quantiles(pair, n=4, method="inclusive")
+    told = f"{cell.name}: median {_median(times)}"
+    marks = [
+        interval((times[0], times[-1]), cell.line),
+        bar((quarter, three_quarters), cell.line, 12, VALUE, told=told, href=cell.href),
+        Mark("median", [(middle, cell.line - HALF), (middle, cell.line + HALF)], MIDDLE),
     ]
-    ends = [{"cell": name, "value": box.high, "said": outcome(rows[name], labels[name])} for name, box in boxes.items()]
-    half = {"x": amount("quarter", title), "x2": {"field": "three_quarters"}, "y": line}
-    along = amount("value", title, tickCount=6)
-    body = lines_of_cells(
-        charted,
-        *intervals(values, line, title),
-        layer({"type": "bar", "style": "value", "height": 12}, values, **half, **data.links()),
-        layer(silent("tick", size=16, thickness=2.5), values, x=amount("middle", title), y=line),
-        words(ends, "left", x=along, y=line),
-        *without_value([name for name in rows if name not in boxes], charted, data, along),
-    )
-    in_words = [f"{name} {labels[name]} ({number(box.low)}–{number(box.high)})" for name, box in boxes.items()]
-    return Drawing(body, in_words, charted.notes)
+    return CellLine(marks, times[-1], outcome(cell.row, _median(times)))
 
 
 def phases(data: ChartData) -> Drawing | None:
     """Where the time of a run goes: seconds of each phase, median of the runs."""
-    charted = ChartedRows.of(data.rows)
-    spent = _of_each(charted, lambda row: _phase_seconds(row, data.series))
-    if not spent:
-        return None
-    rows, line = charted.named, charted.line()
-    labels = {name: outcome(rows[name], _shares(found)) for name, found in spent.items()}
-    parts = [{"cell": name, **part} for name, found in spent.items() for part in _stacked(found)]
-    whole = [
-        {
-            "cell": name,
-            "value": sum(found.values()),
-            "said": labels[name],
-            **data.linked(rows[name], f"{name}: {labels[name]}: {_listed(found)}"),
-        }
-        for name, found in spent.items()
-    ]
-    along = amount("value", "seconds, medians of the phases", tickCount=6)
-    segment = {"x": along, "x2": {"field": "end"}, "y": line, "opacity": _ink()}
-    body = lines_of_cells(
-        charted,
-        layer(silent("bar", style="phase", height=14), parts, **segment),
-        layer({"type": "bar", "style": "outline", "height": 14}, whole, x=along, y=line, **data.links()),
-        words(whole, "left", x=along, y=line),
-        *without_value([name for name in rows if name not in spent], charted, data, along),
-    )
-    return Drawing(body, [f"{name} {shares}" for name, shares in labels.items()], charted.notes)
-
-
-def _of_each(charted: ChartedRows, find: Callable[[Row], Found | None]) -> dict[str, Found]:
-    """What is found of each cell, where anything is."""
-    return {name: found for name, row in charted.named.items() if (found := find(row))}
+    cells, notes = fastest(data)
+    spent = [(cell, seconds) for cell in cells if (seconds := _phase_seconds(cell.row, data.series))]
+    lines = {cell.name: _stacked(cell, seconds) for cell, seconds in spent}
+    legend = {phase: [bar((-6, 6), 0, 12 * BAR_STEP, _ink(phase))] for phase in PHASE_INK}
+    in_words = [f"{name} {line.label}" for name, line in lines.items()]
+    return cells_drawing(cells, "seconds, medians of the phases", lines, in_words, notes, legend)
 
 
 def _phase_seconds(row: Row, series: Series) -> dict[str, float]:
@@ -105,25 +65,21 @@ def _phase_seconds(row: Row, series: Series) -> dict[str, float]:
     return {phase: statistics.median(found) for phase, found in medians.items() if found}
 
 
-def _stacked(spent: Mapping[str, float]) -> Iterator[Spec]:
-    start = 0.0
-    for phase, seconds in spent.items():
-        yield {"phase": phase, "value": start, "end": start + seconds}
-        start += seconds
+def _stacked(cell: Cell, spent: Mapping[str, float]) -> CellLine:
+    ends = list(accumulate(spent.values(), initial=0.0))
+    parts = zip(spent, ends, ends[1:], strict=False)
+    label = outcome(cell.row, _shares(spent))
+    told = f"{cell.name}: {label}: {', '.join(f'{phase} {number(seconds)} s' for phase, seconds in spent.items())}"
+    marks = [bar((low, high), cell.line, 14, _ink(phase)) for phase, low, high in parts]
+    outline = bar((0, ends[-1]), cell.line, 14, OUTLINE, told=told, href=cell.href)
+    return CellLine([*marks, outline], ends[-1], label)
+
+
+def _ink(phase: str) -> dict[str, float]:
+    return {"fill-opacity": PHASE_INK[phase]}
 
 
 def _shares(spent: Mapping[str, float]) -> str:
     whole = sum(spent.values())
     training = f", {spent.get('train', 0.0) / whole:.0%} of it in the train phase" if whole else ""
     return f"{number(whole)} s{training}"
-
-
-def _listed(spent: Mapping[str, float]) -> str:
-    """For who cannot see how long the parts of a bar are."""
-    return ", ".join(f"{phase} {number(seconds)} s" for phase, seconds in spent.items())
-
-
-def _ink() -> Spec:
-    scale = {"type": "ordinal", "domain": list(PHASE_INK), "range": list(PHASE_INK.values())}
-    legend = {"columns": len(PHASE_INK), "symbolType": "square", "symbolSize": 120}
-    return {"field": "phase", "type": "ordinal", "title": None, "scale": scale, "legend": legend}

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
+from paceline.analysis.quantities.definition import LESS, MORE, Quantity
+from paceline.analysis.quantities.known import SPEED, WHERE_KNOWN, brought
 from paceline.analysis.rows.labels import update
 from paceline.analysis.rows.row import Row
+from paceline.plan.cell_names import grouped
 from paceline.report.charts import bars, curves, durations, lines
 from paceline.report.charts.captions import MOST_DESCRIBED, WITHOUT_RESULT, about, fixed, short, where_and_what
-from paceline.report.charts.style import Spec
-from paceline.report.charts.vega_lite import ChartData, Drawing, Link
+from paceline.report.charts.material import ChartData, Drawing, Link
 from paceline.report.escaping import few
 from paceline.report.tables.columns import machine_of, title, titled
 from paceline.store.series import Series
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name, never fetched
 LONGEST_TITLE, LONGEST_NOTE = 80, 400
 
 
@@ -49,7 +51,7 @@ KINDS = {
         lead="Images per second, the fastest first",
         marks="bars: median of fresh processes; lines: 95 % interval",
         needs="runs that ended well and know how many images they trained",
-        draw=bars.speed,
+        draw=partial(bars.estimated, SPEED),
     ),
     "scaling": ChartKind(
         title="Scaling",
@@ -107,33 +109,45 @@ KINDS = {
 }
 
 
+@cache
+def kinds() -> Mapping[str, ChartKind]:
+    """With one for each quantity that not every machine has, and for each of a plug-in."""
+    return KINDS | {each.name: _of_quantity(each) for each in (*WHERE_KNOWN, *brought())}
+
+
+def _of_quantity(quantity: Quantity) -> ChartKind:
+    return ChartKind(
+        title=quantity.label,
+        lead={MORE: "The most first", LESS: "The least first"}.get(quantity.better, "Each cell"),
+        marks=KINDS["speed"].marks,
+        needs=f"{quantity.meaning}; there is none of {quantity.absent or 'these results'}",
+        draw=partial(bars.estimated, quantity),
+    )
+
+
 @dataclass(frozen=True)
 class Picture:
-    """A chart without colours: ready for a page or a file."""
+    """A chart: ready for a page or a file."""
 
     kind: str
     title: str
     shared: str  # what its rows have in common
     notes: Sequence[str]  # what is fixed, what its marks mean, and what is missing or doubtful
     description: str  # in words
-    spec: Spec  # without title
+    drawing: Drawing
 
 
-def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link | None = None) -> Iterator[Picture]:
+def pictures(kind: str, rows: Sequence[Row], series: Series, link: Link = lambda row: "") -> Iterator[Picture]:
     """A picture of this kind for each group of rows that has the data for it, in the order of the rows."""
-    made = KINDS[kind]
-    shared_by = made.shared(rows)
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(shared_by(row), []).append(row)
-    for shared, group in groups.items():
+    made = kinds()[kind]
+    for shared, group in grouped(rows, made.shared(rows)).items():
         drawing = made.draw(ChartData(group, series, link))
         if drawing:
             yield _picture(kind, shared, group, drawing)
 
 
 def _picture(kind: str, shared: str, rows: Sequence[Row], drawing: Drawing) -> Picture:
-    made = KINDS[kind]
+    made = kinds()[kind]
     heading = made.title if rows[0].command else f"{made.title}: {rows[0].cell.workload}"
     notes = [*fixed(rows, shared.removeprefix(f"{rows[0].cell.workload}: ")), made.marks, *drawing.notes]
     in_words = [
@@ -147,15 +161,12 @@ def _picture(kind: str, shared: str, rows: Sequence[Row], drawing: Drawing) -> P
         shared=short(shared, LONGEST_NOTE),
         notes=[short(note, LONGEST_NOTE) for note in notes],
         description=" ".join(f"{each}." for each in in_words),
-        spec={"$schema": SCHEMA, **drawing.body},
+        drawing=drawing,
     )
 
 
 def _unnamed(rows: Sequence[Row], notes: Sequence[str]) -> list[str]:
     """Cells without result that only the picture shows: a description must name them."""
-    lost = [row for row in rows if row.status in WITHOUT_RESULT]
-    return (
-        []
-        if any(note.startswith(WITHOUT_RESULT) for note in notes)
-        else about(lost, [where_and_what(row) for row in lost])
-    )
+    if any(note.startswith(WITHOUT_RESULT) for note in notes):
+        return []
+    return about((where_and_what(row), row) for row in rows if row.status in WITHOUT_RESULT)

@@ -2,77 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from paceline.analysis.quantities.known import SPEED
 from paceline.analysis.rows.labels import where
 from paceline.analysis.rows.row import Row
+from paceline.analysis.statistics.intervals import Estimate
+from paceline.report.charts import axes
+from paceline.report.charts.axes import Axis
 from paceline.report.charts.captions import WITHOUT_RESULT, about, counted, doubts, kind_of_device, names, numbered
-from paceline.report.charts.style import PANEL_HEIGHT, PANEL_WIDTH, WIDTH, Spec
-from paceline.report.charts.vega_lite import (
+from paceline.report.charts.marks import Mark, aim
+from paceline.report.charts.material import (
     MOST_INTERVAL,
     MOST_LINES,
     ChartData,
     Drawing,
-    amount,
-    dashes,
-    distinct_lines,
-    layer,
-    silent,
+    Panel,
+    line_looks,
+    samples,
     slowness,
 )
+from paceline.report.charts.style import INTERVAL, PANEL_HEIGHT, PANEL_WIDTH, WIDTH
 from paceline.system.text.formatting import number
 
 
-@dataclass(frozen=True)
-class Lines:
-    """Rows as points of lines that can be told apart."""
-
-    rows: Sequence[Row]
-    names: Sequence[str]  # of the line of each row
-    notes: Sequence[str]
+class LinePoint(NamedTuple):
+    line: str
+    at: int
+    value: Estimate
+    row: Row
 
     @property
-    def called(self) -> list[str]:
-        return list(dict.fromkeys(self.names))
-
-    def points(self) -> Iterator[tuple[Row, str]]:
-        return zip(self.rows, self.names, strict=True)
+    def reach(self) -> float:
+        """The upper end of its interval."""
+        return self.value.median if self.value.high is None else self.value.high
 
 
 def scaling(data: ChartData) -> Drawing | None:
     """Speed-up against devices with the ideal line, and efficiency."""
     alike = [row for row in data.rows if not (row.cell.wrapped or row.cell.slow or _has_different_devices(row))]
-    lines = _lines(alike, BY_DEVICES, lambda row: row.scaling is not None)
-    most = max((row.device_count for row in lines.rows), default=1)
+    points, notes = _points(alike, BY_DEVICES)
+    most = max((point.at for point in points), default=1)
     if most == 1:
         return None
-    values = [
-        {
-            "line": name,
-            "devices": row.device_count,
-            **_speed_up(row),
-            **data.linked(row, _scaling_text(row, name)),
-        }
-        for row, name in lines.points()
-    ]
-    counts = sorted({row.device_count for row in lines.rows})
-    along = amount("devices", "devices", zero=False, values=counts, format="d", grid=False)
-    along["scale"] = {"domain": [1, most], "nice": False, "padding": 12}
-    kinds = " and ".join(sorted({row.cell.scaling for row in lines.rows}))
-    speed_up = amount("scaling", f"speed-up ({kinds} scaling)")
-    efficiency = amount("efficiency", "speed-up ÷ devices", format=".0%")
-    ideal = [{"devices": count, "scaling": count, "efficiency": 1, "said": "ideal"} for count in (1, most)]
-    shown, cut = _cut(values, "scaling", "efficiency")
-    panels = [
-        {**_size(PANEL_WIDTH), "layer": [*_ideal(ideal, along, up), *_points(shown, along, up, lines, data)]}
-        for up in (speed_up, efficiency)
+    parts = [point._replace(value=_divided(point.value, point.at)) for point in points]
+    across = axes.counts("devices", [1, *(point.at for point in points)], grid=False)
+    kinds = " and ".join(sorted({point.row.cell.scaling for point in points}))
+    drawn = [
+        _panel(across, f"speed-up ({kinds} scaling)", points, data, BY_DEVICES, ideal=(1, most)),
+        _panel(across, "speed-up ÷ devices", parts, data, BY_DEVICES, ideal=(1, 1)),
     ]
     left = len(data.rows) - len(alike)
-    left_out = [f"without {left} cells of unlike, slowed or wrapped devices"] if left else []
-    in_words = [_scaling_text(row, name) for row, name in lines.points() if row.device_count > 1]
-    return Drawing({"hconcat": panels, "spacing": 40}, in_words, [*lines.notes, *left_out, *cut])
+    notes += [f"without {left} cells of unlike, slowed or wrapped devices"] if left else []
+    in_words = [_scaling_text(point) for point in points if point.at > 1]
+    legend = samples(point.line for point in points)
+    return Drawing(drawn, in_words, [*notes, *_cut_notes(points, parts)], legend)
 
 
 def _has_different_devices(row: Row) -> bool:
@@ -80,106 +66,79 @@ def _has_different_devices(row: Row) -> bool:
     return len(set(row.shares)) > 1 or len(row.scaling_against) > 1
 
 
-def _speed_up(row: Row) -> Spec:
-    scale, low_high = row.scaling or 0.0, row.scaling_interval
-    ends = {"scaling_low": low_high[0], "scaling_high": low_high[1]} if low_high else {}
-    parts = {name.replace("scaling", "efficiency"): value / row.device_count for name, value in ends.items()}
-    return {
-        "scaling": scale,
-        "efficiency": scale / row.device_count,
-        **ends,
-        **parts,
-        "doubtful": bool(doubts(row)),
-    }
+def _speed_up(row: Row) -> Estimate | None:
+    return None if row.scaling is None else Estimate(row.scaling, *(row.scaling_interval or ()))
 
 
-def _scaling_text(row: Row, name: str) -> str:
-    devices = f"{row.device_count} device{'s' if row.device_count > 1 else ''}"
+def _divided(value: Estimate, count: int) -> Estimate:
+    ends = () if value.low is None or value.high is None else (value.low / count, value.high / count)
+    return Estimate(value.median / count, *ends)
+
+
+def _scaling_text(point: LinePoint) -> str:
+    row, count = point.row, point.at
     between = f" ({row.scaling_interval[0]:.2f}–{row.scaling_interval[1]:.2f})" if row.scaling_interval else ""
-    return f"{name} on {devices} {row.scaling or 0.0:.2f}×{between}, efficiency {row.efficiency or 0.0:.0%}"
-
-
-def _ideal(ends: Sequence[Spec], along: Spec, up: Spec) -> Iterator[Spec]:
-    yield layer(silent("rule", strokeDash=[3, 3], opacity=0.7), [_joined(ends, up)], **_both_ends(along, up))
-    words = {"field": "said", "type": "nominal"}
-    yield layer(silent("text", align="right", baseline="bottom", dy=-4), ends[-1:], x=along, y=up, text=words)
-
-
-def _joined(ends: Sequence[Spec], up: Spec) -> Spec:
-    first, last = ends
-    return {**first, "last_devices": last["devices"], "last": last[up["field"]]}
-
-
-def _both_ends(along: Spec, up: Spec) -> dict[str, Spec]:
-    return {"x": along, "y": up, "x2": {"field": "last_devices"}, "y2": {"field": "last"}}
+    speed_up = f"{row.scaling or 0.0:.2f}×{between}, efficiency {row.efficiency or 0.0:.0%}"
+    return f"{point.line} on {count} device{'s' if count > 1 else ''} {speed_up}"
 
 
 def batch(data: ChartData) -> Drawing | None:
     """Images/s against the images of a step."""
-    rows = [row for row in data.rows if not row.command]
-    lines = _lines(rows, BY_BATCH, lambda row: row.estimate(SPEED) is not None)
-    sizes = sorted({row.cell.batch_size for row in lines.rows})
-    if len(lines.rows) == len(lines.called):
+    points, notes = _points([row for row in data.rows if not row.command], BY_BATCH)
+    lines = dict.fromkeys(point.line for point in points)
+    if len(points) == len(lines):
         return None  # each line is a point
-    values = [
-        {"line": name, "batch": row.cell.batch_size, **_speed(row), **data.linked(row, _speed_text(row, name))}
-        for row, name in lines.points()
+    across = axes.counts("images of a step, on all devices", [point.at for point in points], logarithmic=True)
+    best = [
+        min((point for point in points if point.line == line), key=lambda each: -each.value.median) for line in lines
     ]
-    along = amount("batch", "images of a step, on all devices", zero=False, values=sizes, format="d")
-    along["scale"] = {"type": "log", "base": 2, "nice": False, "padding": 12}
-    up = amount("speed", "images/s")
-    best = {name: min((row for row, line in lines.points() if line == name), key=slowness) for name in lines.called}
-    in_words = [f"fastest {_speed_text(row, name)}" for name, row in best.items()]
-    shown, cut = _cut(values, "speed")
-    body = {**_size(WIDTH), "layer": list(_points(shown, along, up, lines, data))}
-    return Drawing(body, in_words, [*lines.notes, *cut])
+    in_words = [f"fastest {_speed_text(point)}" for point in best]
+    panel = _panel(across, "images/s", points, data, BY_BATCH)
+    return Drawing([panel], in_words, [*notes, *_cut_notes(points)], samples(lines))
 
 
-def _speed(row: Row) -> Spec:
-    found = row.estimate(SPEED)
-    if found is None:
-        raise ValueError(f"{row.cell.framework} has no speed")
-    ends = {} if found.low is None else {"speed_low": found.low, "speed_high": found.high}
-    return {"speed": found.median, **ends, "doubtful": bool(doubts(row))}
-
-
-def _speed_text(row: Row, name: str) -> str:
-    speed = row.median(SPEED)
-    return f"{name} at batch {row.cell.batch_size} {number(speed)} images/s"
+def _speed_text(point: LinePoint) -> str:
+    return f"{point.line} at batch {point.at} {number(point.value.median)} images/s"
 
 
 @dataclass(frozen=True)
 class LineAxis:
-    """What is set against speed."""
+    """What is set against what."""
 
     place: Callable[[Row], int]
     place_text: Callable[[Row], str]  # a place in words
     distinguished_by: Sequence[Callable[[Row], str]]  # what makes lines of their own where it differs
+    value: Callable[[Row], Estimate | None]
+    told: Callable[[LinePoint], str]
 
 
-BY_DEVICES = LineAxis(lambda row: row.device_count, where, (kind_of_device,))
-BY_BATCH = LineAxis(lambda row: row.cell.batch_size, lambda row: f"batch {row.cell.batch_size}", (where,))
+BY_DEVICES = LineAxis(lambda row: row.device_count, where, (kind_of_device,), _speed_up, _scaling_text)
+BY_BATCH = LineAxis(
+    place=lambda row: row.cell.batch_size,
+    place_text=lambda row: f"batch {row.cell.batch_size}",
+    distinguished_by=(where,),
+    value=lambda row: row.estimate(SPEED),
+    told=_speed_text,
+)
 
 
-def _lines(rows: Sequence[Row], along: LineAxis, usable: Callable[[Row], bool]) -> Lines:
-    """One row for each place of a line, and of the lines the fastest."""
-    called = _called(rows, along)
-    points: dict[tuple[str, int], Row] = {}
+def _points(rows: Sequence[Row], along: LineAxis) -> tuple[list[LinePoint], list[str]]:
+    """One for each place of a line, and of the lines the fastest; and what must be said of the rest."""
+    called = list(zip(_called(rows, along), rows, strict=True))
+    found: dict[tuple[str, int], LinePoint] = {}
     alike = 0
-    for row, name in zip(rows, called, strict=True):
-        if usable(row) and row.status not in WITHOUT_RESULT:
-            alike += points.setdefault((name, along.place(row)), row) is not row
-    ranked = list(dict.fromkeys(name for (name, _), row in sorted(points.items(), key=lambda each: slowness(each[1]))))
-    kept = ranked[:MOST_LINES]
-    shown = {key: row for key, row in sorted(points.items(), key=lambda each: each[0][1]) if key[0] in kept}
-    notes = [f"{len(kept)} of {len(ranked)} lines, the fastest"] if len(ranked) > len(kept) else []
+    for name, row in called:
+        value = along.value(row)
+        if value and row.status not in WITHOUT_RESULT:
+            point = LinePoint(name, along.place(row), value, row)
+            alike += found.setdefault((name, point.at), point) is not point
+    ranked = list(dict.fromkeys(point.line for point in sorted(found.values(), key=lambda each: slowness(each.row))))
+    kept, left_out = ranked[:MOST_LINES], ranked[MOST_LINES:]
+    shown = sorted((point for point in found.values() if point.line in kept), key=lambda point: point.at)
+    notes = [f"{len(kept)} of {len(ranked)} lines, the fastest"] if left_out else []
     notes += counted(alike, "cell of the same name is left out", "cells of the same name are left out")
-    left_out = ranked[MOST_LINES:]
-    listed = {
-        f"{name} {along.place_text(row)}": row for row, name in zip(rows, called, strict=True) if name not in left_out
-    }
-    notes += about(list(listed.values()), list(listed))
-    return Lines(list(shown.values()), [name for name, _ in shown], notes)
+    listed = {f"{name} {along.place_text(row)}": row for name, row in called if name not in left_out}
+    return shown, [*notes, *about(listed.items())]
 
 
 def _called(rows: Sequence[Row], along: LineAxis) -> list[str]:
@@ -190,32 +149,41 @@ def _called(rows: Sequence[Row], along: LineAxis) -> list[str]:
     return [shown[name] for name in whole]
 
 
-def _size(width: int) -> Spec:
-    return {"width": width, "height": PANEL_HEIGHT}
+def _highest(points: Sequence[LinePoint]) -> float:
+    """To which intervals are drawn."""
+    return MOST_INTERVAL * max(point.value.median for point in points)
 
 
-def _cut(values: Sequence[Spec], *names: str) -> tuple[list[Spec], list[str]]:
-    """These with no interval that reaches far beyond the highest point, and a note if one did."""
-    ends = {f"{name}_high": MOST_INTERVAL * max(value[name] for value in values) for name in names}
-    shown = [
-        {**value, **{high: min(value[high], end) for high, end in ends.items() if high in value}} for value in values
+def _cut_notes(*panels: Sequence[LinePoint]) -> list[str]:
+    """How many points have an interval that goes on, in one panel or another."""
+    cut = {point[:2] for points in panels for point in points if point.reach > _highest(points)}
+    return counted(len(cut), "interval goes on beyond the picture", "intervals go on beyond the picture")
+
+
+def _panel(
+    across: Axis,
+    title: str,
+    points: Sequence[LinePoint],
+    data: ChartData,
+    along: LineAxis,
+    ideal: tuple[float, float] | None = None,
+) -> Panel:
+    """With what is ideal for the fewest devices and for the most: then it has a panel beside it, and is smaller."""
+    looks, highest = line_looks(point.line for point in points), _highest(points)
+    marks = [
+        Mark("interval", [(at, value.low), (at, min(value.high, highest))], {**INTERVAL, "stroke": looks[line].colour})
+        for line, at, value, _ in points
+        if value.low is not None and value.high is not None
     ]
-    count = sum(before != after for before, after in zip(values, shown, strict=True))
-    return shown, counted(count, "interval goes on beyond the picture", "intervals go on beyond the picture")
-
-
-def _points(values: Sequence[Spec], along: Spec, up: Spec, lines: Lines, data: ChartData) -> Iterator[Spec]:
-    """Intervals below lines below points; hollow ones are doubtful."""
-    look, name = distinct_lines(lines.called), up["field"]
-    spans = [value for value in values if f"{name}_low" in value]
-    if spans:
-        ends = {"x": along, "y": {**up, "field": f"{name}_low"}, "y2": {"field": f"{name}_high"}}
-        yield layer(silent("rule", strokeWidth=1.5), spans, **ends, color=look["color"])
-    dash = dashes(lines.called)
-    dashed = [{**value, "dash": dash[value["line"]]} for value in values]
-    yield layer(silent("line"), dashed, x=along, y=up, color=look["color"], strokeDash=look["strokeDash"])
-    for doubtful in (False, True):
-        found = [value for value in values if value["doubtful"] is doubtful]
-        if found:
-            mark = {"type": "point", "filled": not doubtful}
-            yield layer(mark, found, x=along, y=up, color=look["color"], shape=look["shape"], **data.links())
+    for line, look in looks.items():
+        marks.append(look.line([(point.at, point.value.median) for point in points if point.line == line]))
+    for point in points:
+        place, hollow = (point.at, point.value.median), bool(doubts(point.row))
+        told, href = along.told(point), data.href(point.row)
+        marks.append(looks[point.line].point(place, hollow=hollow, told=told, href=href))
+    if ideal:
+        first, last = zip(across.ends, ideal, strict=True)
+        marks += aim(first, last, "ideal")
+    values = [*(min(point.reach, highest) for point in points), *(ideal or ())]
+    up = axes.amounts(title, values, percent=ideal == (1, 1))
+    return Panel(across, up, (PANEL_WIDTH if ideal else WIDTH, PANEL_HEIGHT), marks)

@@ -6,7 +6,6 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +15,7 @@ from paceline.analysis.quantities.known import TEST_ACCURACY
 from paceline.analysis.rows.row import Row
 from paceline.analysis.rows.statuses import counted
 from paceline.analysis.rows.table_rows import chosen_rows
-from paceline.report.charts import KINDS, PENCIL, Figure, figures, load_series, start_drawing
+from paceline.report.charts import Figure, figures, kinds, load_series
 from paceline.report.escaping import page_text
 from paceline.report.page.answers import Answer, answers, silence
 from paceline.report.page.badges import BADGES, Badge
@@ -60,15 +59,8 @@ class RowGroup:
     silence: str  # why there are none
     findings: list[str]
     remarks: list[str]
-    drawing: Future[list[Figure]] | None  # None where charts are left out
-
-    @property
-    def charted(self) -> bool:
-        return self.drawing is not None
-
-    @property
-    def figures(self) -> list[Figure]:
-        return self.drawing.result() if self.drawing else []
+    figures: list[Figure]
+    charted: bool  # False where charts are left out
 
 
 @dataclass(frozen=True)
@@ -82,11 +74,7 @@ class Section:
     unarranged: str  # the layout that was left out because there are too many cells
     groups: list[RowGroup]
     published: ArrangedTable | None  # figures of the texts that these rows continue
-    drawing: Future[list[Figure]]  # of all tables together
-
-    @property
-    def figures(self) -> list[Figure]:
-        return self.drawing.result()
+    figures: list[Figure]  # of all tables together
 
 
 @dataclass(frozen=True)
@@ -175,7 +163,7 @@ class _PageMaker:
             unarranged=layout if wanted and not fits else "",
             groups=[self.group(title, group) for title, group in groups],
             published=self.published(rows),
-            drawing=self.draw([row for title, group in groups if title in self.charted for row in group], ACROSS),
+            figures=self.figures([row for title, group in groups if title in self.charted for row in group], ACROSS),
         )
 
     def published(self, rows: Sequence[Row]) -> ArrangedTable | None:
@@ -184,8 +172,8 @@ class _PageMaker:
         return arranged(found, self.number) if found and found.blocks else None
 
     def group(self, title: str, rows: list[Row]) -> RowGroup:
-        kinds = [kind for kind in KINDS if kind not in ACROSS]
-        drawing = self.draw(rows, kinds) if title in self.charted else None
+        wanted = [kind for kind in kinds() if kind not in ACROSS]
+        charted = title in self.charted
         found = [] if only_runs(rows) else findings(rows)
         lines = [*remarks(rows), *(command_remarks(rows) if rows[0].command else [])]
         return RowGroup(
@@ -197,12 +185,12 @@ class _PageMaker:
             silence=silence(rows),
             findings=[page_text(line) for line in sentences.sentences(found)],
             remarks=[page_text(line) for line in lines],
-            drawing=drawing,
+            figures=self.figures(rows, wanted) if charted else [],
+            charted=charted,
         )
 
-    def draw(self, rows: list[Row], kinds: Sequence[str]) -> Future[list[Figure]]:
-        """Beside what else there is to compute; the page waits for it in the end."""
-        return PENCIL.submit(figures, rows, self.series, self.link, kinds)
+    def figures(self, rows: list[Row], wanted: Sequence[str]) -> list[Figure]:
+        return figures(rows, self.series, self.link, wanted)
 
     def link(self, row: Row) -> str:
         return f"#cell-{self.number(row)}"
@@ -238,7 +226,6 @@ def _facts(details: PageData) -> list[str]:
 def write_report(folder: Path, filters: Mapping[str, str | None], target: float | None, output: Path) -> str:
     """Write the page, whole or not at all; what was written, and what to look at before it is sent."""
     check_place(output, "report.html")
-    start_drawing()
     store, suite = Store(folder), filters.get("suite")
     rows = chosen_rows(folder, filters, target, everything=suite is None)
     report = report_context(rows, store, layouts=layouts_of(store, suite), target=target)

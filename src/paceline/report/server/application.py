@@ -19,7 +19,6 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from paceline.report.charts.drawing import stop_drawing
 from paceline.report.page.templating import environment
 from paceline.report.server.event_streams import Streams
 from paceline.report.server.http.page_cache import PageCache
@@ -105,7 +104,6 @@ class _Server(uvicorn.Server):
             os._exit(INTERRUPTED)  # nothing is written here that could be lost
         self._rendered.closing = True
         self._streams.close()
-        stop_drawing()  # charts that are not begun
         self.should_exit = True
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from paceline.analysis.rows.row import Row
+from paceline.analysis.quantities.known import TEST_ACCURACY, TRAIN_ACCURACY
+from paceline.analysis.rows.row import Measured, Row
 from paceline.plan.repeats_warning import FEW_REPEATS
 
 
@@ -27,6 +28,13 @@ def without_doubts(rows: list[Row]) -> list[Row]:
     """Without what would be true of any cell that ran so short and so seldom."""
     if not only_runs(rows):
         return rows
-    trained = {"above_chance": None, "train_accuracy": None, "test_accuracy": None}
-    noise = {"status": "ok", "reason": None}
-    return [replace(row, **trained, **(noise if row.status == "noisy" else {})) for row in rows]
+    return [replace(row, above_chance=None, measured=_untrained(row), **_without_noise(row)) for row in rows]
+
+
+def _untrained(row: Row) -> dict[str, Measured]:
+    accuracies = (TRAIN_ACCURACY.name, TEST_ACCURACY.name)
+    return {name: found for name, found in row.measured.items() if name not in accuracies}
+
+
+def _without_noise(row: Row) -> dict[str, str | None]:
+    return {"status": "ok", "reason": None} if row.status == "noisy" else {}

@@ -20,7 +20,7 @@ from paceline.plan.cell import Cell
 from paceline.plan.external.command import ExternalCommand
 from paceline.plan.external.output_metrics import read_log
 from paceline.plan.planning import Plan, Run
-from paceline.plan.suite import Suite
+from paceline.plan.settings import Suite
 from paceline.run import diagnosis, failure_messages, internal_errors
 from paceline.run.diagnosis import end_of_log, signal_name, with_processes
 from paceline.run.external import command_line as words

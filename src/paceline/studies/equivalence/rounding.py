@@ -8,30 +8,17 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline_worker.graph import (
-    Add,
-    AveragePool,
-    Concat,
-    Conv,
-    Dense,
-    Dropout,
-    Flatten,
-    Graph,
-    Input,
-    MaxPool,
-    Op,
-    Relu,
-)
+from paceline_worker import graph as g
 
 UNIT = 2.0**-8  # the most by which rounding to eight bits changes a number, relative to it
 ROUNDINGS = 4  # of a layer: its weights, its inputs, its output and, on the way back, its slope
 AMPLIFIED = 2.0  # batch normalisation takes away what the values have in common, and leaves what rounding did to them
-EXACT = (Input, Relu, MaxPool, Concat, Flatten, Dropout)  # they choose and move values, and compute none
+EXACT = (g.Input, g.Relu, g.MaxPool, g.Concat, g.Flatten, g.Dropout)  # they choose and move values, and compute none
 
 Values = NDArray[np.float64]
 
 
-def noise(graph: Graph) -> float:
+def noise(graph: g.Graph) -> float:
     """How far rounding takes what has gone through the whole network, relative to its norm.
 
     Each rounding adds at most a unit, of random sign; what is independent adds up as its squares do.
@@ -48,7 +35,7 @@ def summed(values: int) -> float:
     return AMPLIFIED * UNIT * math.sqrt(values)
 
 
-def longest_way(graph: Graph, counted: tuple[type[Op], ...]) -> int:
+def longest_way(graph: g.Graph, counted: tuple[type[g.Op], ...]) -> int:
     """The most layers of these kinds that lie between the images and a loss."""
     depths: dict[str, int] = {}
     for node in graph.nodes.values():
@@ -57,7 +44,7 @@ def longest_way(graph: Graph, counted: tuple[type[Op], ...]) -> int:
     return max(depths[name] for name in graph.losses)
 
 
-def room(graph: Graph, layer: str, outputs: Mapping[str, Values], truth: Values) -> Values:
+def room(graph: g.Graph, layer: str, outputs: Mapping[str, Values], truth: Values) -> Values:
     """How far each value of a layer's output may be off if it is the truth, rounded.
 
     A layer rounds its result once. Sums of several values may be rounded after each of them, when they are as large as
@@ -66,12 +53,12 @@ def room(graph: Graph, layer: str, outputs: Mapping[str, Values], truth: Values)
     """
     op, sources = graph.nodes[layer].op, graph.nodes[layer].inputs
     inputs = [outputs[source] for source in sources if source in outputs]
-    if isinstance(op, Add) and len(inputs) == len(sources):
+    if isinstance(op, g.Add) and len(inputs) == len(sources):
         return (len(inputs) - 1) * half_unit(np.sum(np.abs(inputs), axis=0))
-    if isinstance(op, AveragePool) and inputs:
+    if isinstance(op, g.AveragePool) and inputs:
         return math.prod(op.kernel) * half_unit(np.maximum(np.abs(truth), typical(inputs[0])))
     once = half_unit(np.maximum(np.abs(truth), np.abs(outputs[layer])))
-    if isinstance(op, Conv | Dense) and op.bias:
+    if isinstance(op, g.Conv | g.Dense) and op.bias:
         return once + half_unit(np.abs(truth) + typical(truth))  # no bias is larger than that
     return once
 

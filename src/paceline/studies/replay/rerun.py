@@ -20,8 +20,8 @@ from paceline.environments import virtual_environments
 from paceline.plan.cell import Cell
 from paceline.plan.devices import check_present
 from paceline.plan.planning import Plan, Run, make_job, reason_to_skip
+from paceline.plan.settings import Suite
 from paceline.plan.shares import MEASURED
-from paceline.plan.suite import Suite
 from paceline.run.external import session as timing
 from paceline.run.progress import ProgressDisplay
 from paceline.run.session import RunTools, execute

@@ -96,7 +96,7 @@ def _lines(record: RunRecord, old: Sequence[RunResult], new: Sequence[RunResult]
         found = compare_quantity(record.cell, quantity, before, after)
         if not (found.old or found.new):
             continue
-        single = len(found.old) == len(found.new) == 1
+        single = len(found.old) == len(found.new) == 1 and (found.ratio or found.difference)
         yield ReplayLine(
             name=quantity.replayed,
             old=tuple(value / quantity.per_unit for value in found.old),

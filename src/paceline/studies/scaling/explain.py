@@ -19,8 +19,8 @@ from paceline.plan.devices import cards_of
 from paceline.plan.planning import Plan, Run, reason_to_skip
 from paceline.plan.requested_suites import plan_of
 from paceline.plan.run_keys import run_key
+from paceline.plan.settings import Suite
 from paceline.plan.shares import EQUAL, MEASURED, given_shares
-from paceline.plan.suite import Suite
 from paceline.run.older_keys import older_ablation_key, older_run_key, stored_key, with_older_results
 from paceline.run.plan_runner import measure
 from paceline.run.progress import ProgressDisplay
@@ -227,23 +227,7 @@ def _explanation(
     ablations: tuple[AblationTimes, ...] = (),
     failures: tuple[str, ...] = (),
 ) -> Explanation:
-    return Explanation(
-        workload=cell.workload,
-        framework=cell.framework,
-        devices=cell.devices,
-        update=cell.update,
-        data=cell.data,
-        input=cell.input,
-        precision=cell.precision,
-        batch_size=cell.batch_size,
-        shares=given_shares(cell.shares, cell.batch_size, cell.device_set),
-        scaling=cell.scaling,
-        steps=cell.steps,
-        rounds=rounds,
-        oversubscribed=cell.oversubscribed,
-        slow=cell.slow,
-        time=time,
-        ablations=ablations,
-        twins=ablations,
-        failures=failures,
-    )
+    same = {name: getattr(cell, name) for name in Explanation.__struct_fields__ if name in Cell.__struct_fields__}
+    shares = given_shares(cell.shares, cell.batch_size, cell.device_set)
+    found = {"time": time, "ablations": ablations, "twins": ablations, "failures": failures}
+    return Explanation(**{**same, "shares": shares, "rounds": rounds, **found})

@@ -72,10 +72,7 @@ def _throttling(group: Path) -> Throttling | None:
 
 
 def _words(file: Path) -> list[str]:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace").split()
-    except OSError:  # no such group, no such limit, or no Linux
-        return []
+    return " ".join(lines(file)).split()
 
 
 def _number(text: str) -> int | None:
@@ -104,13 +101,13 @@ def _trees(controller: str, root: Path) -> Iterator[tuple[Path, Path]]:
 
 def _own_groups(root: Path) -> dict[str, str]:
     """The process's group by controller; that of version 2, which has all controllers in one tree, under no name."""
-    parts = (line.split(":", 2) for line in _lines(root / "proc/self/cgroup"))
+    parts = (line.split(":", 2) for line in lines(root / "proc/self/cgroup"))
     return {name: path for _, names, path in parts for name in names.split(",")}
 
 
 def _mounts(root: Path) -> Iterator[tuple[list[str], str, Path]]:
     """Of each tree of groups: its controllers, the group that is mounted, and where."""
-    for line in _lines(root / "proc/self/mountinfo"):
+    for line in lines(root / "proc/self/mountinfo"):
         mounted, _, system = line.partition(" - ")
         top, place = (re.sub(r"\\([0-7]{3})", _letter, part) for part in mounted.split()[3:5])
         kind, _, options = system.split(maxsplit=2)
@@ -131,8 +128,9 @@ def _folder(place: Path, top: str, group: str) -> Path:
     return found if found.is_dir() and ".." not in found.parts else place
 
 
-def _lines(file: Path) -> list[str]:
+def lines(file: Path) -> list[str]:
+    """Of a table of the kernel; none where there is no such table."""
     try:
         return file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+    except OSError:  # no such group, no such limit, or no Linux
         return []

@@ -54,11 +54,8 @@ def name_in(identity: str) -> str:
 def in_container(root: Path, variables: Mapping[str, str]) -> bool:
     """As far as anybody can tell: Docker, Podman, Kubernetes, Singularity, or a root of an image's layers."""
     marked = any((root / name).exists() for name in CONTAINER_FILES)
-    return marked or any(name in variables for name in CONTAINER_VARIABLES) or _root_in_layers(root)
-
-
-def _root_in_layers(root: Path) -> bool:
-    return ROOT_IN_LAYERS.search(_text(root / "proc/self/mountinfo")) is not None
+    told = any(name in variables for name in CONTAINER_VARIABLES)
+    return marked or told or ROOT_IN_LAYERS.search(_text(root / "proc/self/mountinfo")) is not None
 
 
 def _system_id(root: Path) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paceline.system.machine.cgroups import ROOT, memory_groups
+from paceline.system.machine.cgroups import ROOT, lines, memory_groups
 
 TABLES = ("memory.oom_control", "memory.events")  # of version 1, and of version 2
 
@@ -25,8 +25,4 @@ def killed_since(before: int | None) -> bool:
 
 
 def _count(table: Path) -> int | None:
-    try:
-        lines = table.read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
+    return next((int(line.split()[1]) for line in lines(table) if line.startswith("oom_kill ")), None)

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
-from paceline_worker.contract import Backend, Batch
+from paceline_worker.contract import Backend, Batch, taken
 from paceline_worker.frameworks.fake.builder import FakeNetwork
 from paceline_worker.frameworks.fake.holding import HOLDINGS, Holding
 from paceline_worker.graph import Graph
@@ -70,12 +70,10 @@ class FrameworkBackend(Backend):
             time.sleep(steps * DELAY_SECONDS)
 
     def losses(self) -> List[float]:
-        losses, self._losses = self._losses, []
-        return losses
+        return taken(self._losses)
 
     def correct(self) -> List[int]:
-        correct, self._correct = self._correct, []
-        return correct
+        return taken(self._correct)
 
     def agree(self, ready: bool) -> bool:
         return ready
@@ -162,12 +160,7 @@ def stop_rank(place: Place) -> None:
 
 
 FAULTS: Dict[str, Callable[[Place], None]] = {
-    "": no_fault,
-    "hold": no_fault,
-    "share": no_fault,
-    "input": no_fault,
-    "exchange": no_fault,
-    "contention": no_fault,
+    **dict.fromkeys(("", "hold", "share", "input", "exchange", "contention"), no_fault),
     "fail": fail,
     "kill": kill,
     "hang": hang,

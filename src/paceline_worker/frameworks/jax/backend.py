@@ -11,19 +11,9 @@ import jaxlib
 import numpy as np
 from jax.sharding import NamedSharding
 
-from paceline_worker.contract import Backend, Batch
+from paceline_worker.contract import Batch, OneProcess, taken
+from paceline_worker.frameworks.jax import exchange
 from paceline_worker.frameworks.jax.builder import Arrays, Pass, forward
-from paceline_worker.frameworks.jax.exchange import (
-    AXIS,
-    EVERY,
-    SHARD,
-    ParameterServer,
-    State,
-    packed,
-    placed,
-    update_of,
-    with_row,
-)
 from paceline_worker.graph import Dropout, Graph
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
@@ -41,8 +31,8 @@ class Fixed(NamedTuple):
 Results = Tuple[jax.Array, ...]  # the loss and, where they are counted, the images that were right
 
 
-class FrameworkBackend(Backend):
-    _state: State
+class FrameworkBackend(OneProcess):
+    _state: exchange.State
     _frozen: Arrays
     _key: Any
 
@@ -63,10 +53,10 @@ class FrameworkBackend(Backend):
         indices = [int(name.split(":")[1]) for name in place.devices]
         found = jax.devices(kind)
         self._devices = [found[index] for index in indices]
-        self._mesh = jax.sharding.Mesh(np.array(self._devices), (AXIS,))
+        self._mesh = jax.sharding.Mesh(np.array(self._devices), (exchange.AXIS,))
         self._dtype = jnp.dtype(job.precision)
         self._rounded = job.task != "train"
-        self._update = update_of(job)
+        self._update = exchange.update_of(job)
 
     def settings(self) -> Dict[str, Any]:
         return {
@@ -90,17 +80,14 @@ class FrameworkBackend(Backend):
         if self._server is None:
             self._step = self._compiled(self._train, (update.state, update.results), donate=(0,))
         else:
-            self._step = self._compiled(self._prepare, (SHARD, SHARD, SHARD))
-        self._inspect = self._compiled(self._look, (update.results, SHARD))
-        self._predict = self._compiled(self._judge, SHARD)
+            self._step = self._compiled(self._prepare, (exchange.SHARD, exchange.SHARD, exchange.SHARD))
+        self._inspect = self._compiled(self._look, (update.results, exchange.SHARD))
+        self._predict = self._compiled(self._judge, exchange.SHARD)
 
-    def _new_server(self, weights: Weights) -> ParameterServer:
+    def _new_server(self, weights: Weights) -> exchange.ParameterServer:
         home = self._devices[0] if self._job.parameter_device == "device" else jax.devices("cpu")[0]
-        shapes = {name: weights[name] for name in self._names("trainable")}
-        return ParameterServer(home, self._mesh, shapes, self._updated)
-
-    def _names(self, kind: str) -> List[str]:
-        return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
+        shapes = {name: weights[name] for name in self._graph.names("trainable")}
+        return exchange.ParameterServer(home, self._mesh, shapes, self._updated)
 
     @property
     def _count(self) -> int:
@@ -110,12 +97,12 @@ class FrameworkBackend(Backend):
         """One program for all devices: each works on its shard of the batch, with what is its own of the state."""
         if not self._job.exchanges:
             return jax.jit(function, donate_argnums=donate)
-        inputs = (self._update.state, EVERY, SHARD, SHARD)
+        inputs = (self._update.state, exchange.EVERY, exchange.SHARD, exchange.SHARD)
         sharded = jax.shard_map(function, mesh=self._mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
         return jax.jit(sharded, donate_argnums=donate)
 
     def _differentiate(
-        self, own: State, fixed: Fixed, images: jax.Array, labels: jax.Array
+        self, own: exchange.State, fixed: Fixed, images: jax.Array, labels: jax.Array
     ) -> Tuple[Arrays, Arrays, Results, Arrays]:
         """Gradients, running statistics, results and layer outputs of this device; replicas average all they can."""
 
@@ -127,31 +114,33 @@ class FrameworkBackend(Backend):
 
         (loss, (values, running)), gradient = jax.value_and_grad(loss_of, has_aux=True)(own.trained)
         results: Results = (loss, self._correct_share(values, labels)) if self._job.count_correct else (loss,)
-        if self._job.exchanges and self._update.results == EVERY:
+        if self._job.exchanges and self._update.results == exchange.EVERY:
             # All in one: XLA makes it a single exchange, and two may wait for each other for ever.
-            gradient, results = jax.lax.pmean((gradient, results), AXIS)
+            gradient, results = jax.lax.pmean((gradient, results), exchange.AXIS)
         return gradient, running, results, values
 
-    def _train(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Tuple[State, Results]:
+    def _train(
+        self, state: exchange.State, fixed: Fixed, images: jax.Array, labels: jax.Array
+    ) -> Tuple[exchange.State, Results]:
         """One optimiser step; XLA leaves out the layer outputs, which nobody reads here."""
         own = self._update.own(state)
         gradient, running, results, _ = self._differentiate(own, fixed, images, labels)
         trained, velocity = self._updated(own.trained, own.velocity, gradient, fixed.rate)
-        after = self._update.stacked(State(trained, velocity, running))
-        return after, with_row(self._update.results, results)
+        after = self._update.stacked(exchange.State(trained, velocity, running))
+        return after, exchange.with_row(self._update.results, results)
 
     def _prepare(
-        self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array
+        self, state: exchange.State, fixed: Fixed, images: jax.Array, labels: jax.Array
     ) -> Tuple[jax.Array, Arrays, Results]:
         """What a device does of a step whose optimiser is elsewhere."""
         gradient, running, results, _ = self._differentiate(self._update.own(state), fixed, images, labels)
-        return with_row(SHARD, (packed(gradient), running, results))
+        return exchange.with_row(exchange.SHARD, (exchange.packed(gradient), running, results))
 
-    def _look(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Tuple[Arrays, Arrays]:
+    def _look(self, state: exchange.State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> Tuple[Arrays, Arrays]:
         gradient, _, _, values = self._differentiate(self._update.own(state), fixed, images, labels)
-        return with_row(self._update.results, gradient), values
+        return exchange.with_row(self._update.results, gradient), values
 
-    def _judge(self, state: State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> jax.Array:
+    def _judge(self, state: exchange.State, fixed: Fixed, images: jax.Array, labels: jax.Array) -> jax.Array:
         """Logits with the running statistics."""
         own = self._update.own(state)
         weights = {**own.trained, **own.running, **fixed.frozen}
@@ -180,14 +169,14 @@ class FrameworkBackend(Backend):
         return jax.device_put((images, labels.astype(np.int32)), host)
 
     def to_device(self, batch: Batch) -> Batch:
-        return jax.device_put(batch, NamedSharding(self._mesh, SHARD))
+        return jax.device_put(batch, NamedSharding(self._mesh, exchange.SHARD))
 
     def train_step(self, batch: Batch) -> None:
         if self._server is None:
             self._state, (loss, *correct) = self._step(self._state, self._fixed(), *batch)
         else:
             gradients, running, (loss, *correct) = self._step(self._state, self._fixed(), *batch)
-            self._state = State(self._server.step(gradients), {}, running)
+            self._state = exchange.State(self._server.step(gradients), {}, running)
         self._losses.append(loss)
         self._correct += correct
 
@@ -198,7 +187,7 @@ class FrameworkBackend(Backend):
         return Fixed(self._frozen, key, self._rate)
 
     def set_learning_rate(self, rate: float) -> None:
-        self._rate = jax.device_put(np.float32(rate), NamedSharding(self._mesh, EVERY))
+        self._rate = jax.device_put(np.float32(rate), NamedSharding(self._mesh, exchange.EVERY))
         if self._server is not None:
             self._server.set_learning_rate(rate)
 
@@ -206,19 +195,16 @@ class FrameworkBackend(Backend):
         jax.block_until_ready((self._state, self._losses))
 
     def losses(self) -> List[float]:
-        losses, self._losses = self._losses, []
-        return [float(np.array(loss).mean()) for loss in losses]
+        return [float(np.array(loss).mean()) for loss in taken(self._losses)]
 
     def correct(self) -> List[int]:
-        correct, self._correct = self._correct, []
-        return [round(float(np.array(count).mean())) for count in correct]
-
-    def agree(self, ready: bool) -> bool:
-        return ready
+        return [round(float(np.array(count).mean())) for count in taken(self._correct)]
 
     def merge_statistics(self) -> None:
         if not self._update.independent:
-            self._state = self._state._replace(running=placed(SHARD, self._mesh, self._joined(self._state.running)))
+            self._state = self._state._replace(
+                running=exchange.placed(exchange.SHARD, self._mesh, self._joined(self._state.running))
+            )
 
     def _joined(self, rows: Arrays) -> Weights:
         """The mean of all devices, or what the first has where each is on its own."""
@@ -235,7 +221,7 @@ class FrameworkBackend(Backend):
 
     def gradients(self, batch: Batch) -> Weights:
         found, _ = self._inspect(self._state, self._fixed(), *batch)
-        return self._joined(found) if self._update.results == SHARD else as_numpy(found)
+        return self._joined(found) if self._update.results == exchange.SHARD else as_numpy(found)
 
     def read_weights(self) -> Weights:
         trained = self._joined(self._state.trained) if self._update.independent else self._state.trained
@@ -244,15 +230,19 @@ class FrameworkBackend(Backend):
 
     def write_weights(self, weights: Weights) -> None:
         trained, running, frozen = (
-            {name: weights[name] for name in self._names(kind)} for kind in ("trainable", "running", "frozen")
+            {name: weights[name] for name in self._graph.names(kind)} for kind in ("trainable", "running", "frozen")
         )
         velocity = {name: np.zeros_like(value) for name, value in trained.items() if self._job.recipe.momentum}
         if self._server is None:
-            initial = State(trained, velocity, running)
-            self._state = State(*(placed(spec, self._mesh, part) for spec, part in zip(self._update.state, initial)))
+            initial = exchange.State(trained, velocity, running)
+            self._state = exchange.State(
+                *(exchange.placed(spec, self._mesh, part) for spec, part in zip(self._update.state, initial))
+            )
         else:
-            self._state = State(self._server.start(trained, velocity), {}, placed(SHARD, self._mesh, running))
-        self._frozen = placed(EVERY, self._mesh, frozen)
+            self._state = exchange.State(
+                self._server.start(trained, velocity), {}, exchange.placed(exchange.SHARD, self._mesh, running)
+            )
+        self._frozen = exchange.placed(exchange.EVERY, self._mesh, frozen)
         self._key = jax.random.key(self._job.seed)
         self.set_learning_rate(self._job.recipe.learning_rate)
 

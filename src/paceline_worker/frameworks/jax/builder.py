@@ -10,22 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from paceline_worker.graph import (
-    Add,
-    AveragePool,
-    BatchNorm,
-    Concat,
-    Conv,
-    Dense,
-    Dropout,
-    Flatten,
-    GlobalPool,
-    Graph,
-    Input,
-    MaxPool,
-    Relu,
-    Tanh,
-)
+from paceline_worker import graph as g
 
 Arrays = Dict[str, jax.Array]
 
@@ -44,7 +29,7 @@ class Pass:
     rounded: bool
 
 
-def conv(op: Conv, own: Arrays, images: jax.Array, this: Pass) -> jax.Array:
+def conv(op: g.Conv, own: Arrays, images: jax.Array, this: Pass) -> jax.Array:
     top, bottom, left, right = op.padding
     output = lax.conv_general_dilated(
         images.astype(this.dtype),
@@ -56,12 +41,12 @@ def conv(op: Conv, own: Arrays, images: jax.Array, this: Pass) -> jax.Array:
     return output + own["bias"].astype(this.dtype) if op.bias else output
 
 
-def dense(op: Dense, own: Arrays, features: jax.Array, this: Pass) -> jax.Array:
+def dense(op: g.Dense, own: Arrays, features: jax.Array, this: Pass) -> jax.Array:
     output = features.astype(this.dtype) @ own["kernel"].astype(this.dtype)
     return output + own["bias"].astype(this.dtype) if op.bias else output
 
 
-def batch_norm(op: BatchNorm, own: Arrays, values: jax.Array, this: Pass) -> jax.Array:
+def batch_norm(op: g.BatchNorm, own: Arrays, values: jax.Array, this: Pass) -> jax.Array:
     """Normalise; the statistics that were used are left in `own` for `running_statistics`."""
     wide = values.astype(jnp.float32)
     axes = tuple(range(values.ndim - 1))
@@ -72,7 +57,7 @@ def batch_norm(op: BatchNorm, own: Arrays, values: jax.Array, this: Pass) -> jax
     return (wide * scale + shift).astype(values.dtype)
 
 
-def running_statistics(op: BatchNorm, before: Arrays, batch: Arrays, count: int) -> Arrays:
+def running_statistics(op: g.BatchNorm, before: Arrays, batch: Arrays, count: int) -> Arrays:
     """Running mean and variance after a batch with these statistics of `count` values each."""
     factor = count / (count - 1) if op.unbiased_running_variance else 1.0
     observed = {"mean": batch["mean"], "variance": batch["variance"] * factor}
@@ -88,14 +73,14 @@ def pool(op: Any, images: jax.Array, start: float, combine: Callable[..., Any]) 
     return lax.reduce_window(images, first, combine, (1, *op.kernel, 1), (1, *op.stride, 1), padding)
 
 
-def average_pool(op: AveragePool, own: Arrays, images: jax.Array, this: Pass) -> jax.Array:
+def average_pool(op: g.AveragePool, own: Arrays, images: jax.Array, this: Pass) -> jax.Array:
     total = pool(op, images, 0.0, lax.add)
     if op.count_padding:
         return total / (op.kernel[0] * op.kernel[1])
     return total / pool(op, jnp.ones((1, *images.shape[1:3], 1), images.dtype), 0.0, lax.add)
 
 
-def dropout(op: Dropout, own: Arrays, values: jax.Array, this: Pass) -> jax.Array:
+def dropout(op: g.Dropout, own: Arrays, values: jax.Array, this: Pass) -> jax.Array:
     if not this.training:
         return values
     kept = jax.random.bernoulli(this.key, 1 - op.rate, values.shape)
@@ -103,19 +88,19 @@ def dropout(op: Dropout, own: Arrays, values: jax.Array, this: Pass) -> jax.Arra
 
 
 LAYERS: Dict[type, Callable[..., jax.Array]] = {
-    Conv: conv,
-    Dense: dense,
-    BatchNorm: batch_norm,
-    Relu: lambda op, own, values, this: jax.nn.relu(values),
-    Tanh: lambda op, own, values, this: jnp.tanh(values),
-    Dropout: dropout,
-    MaxPool: lambda op, own, images, this: pool(op, images, -np.inf, lax.max),
-    AveragePool: average_pool,
-    GlobalPool: lambda op, own, images, this: images.mean((1, 2)),
-    Flatten: lambda op, own, images, this: images.reshape(images.shape[0], -1),
-    Add: lambda op, own, *rest: sum(rest[1:-1], rest[0]),
-    Concat: lambda op, own, *rest: jnp.concatenate(rest[:-1], axis=-1),
-    Input: lambda op, own, images, this: images,
+    g.Conv: conv,
+    g.Dense: dense,
+    g.BatchNorm: batch_norm,
+    g.Relu: lambda op, own, values, this: jax.nn.relu(values),
+    g.Tanh: lambda op, own, values, this: jnp.tanh(values),
+    g.Dropout: dropout,
+    g.MaxPool: lambda op, own, images, this: pool(op, images, -np.inf, lax.max),
+    g.AveragePool: average_pool,
+    g.GlobalPool: lambda op, own, images, this: images.mean((1, 2)),
+    g.Flatten: lambda op, own, images, this: images.reshape(images.shape[0], -1),
+    g.Add: lambda op, own, *rest: sum(rest[1:-1], rest[0]),
+    g.Concat: lambda op, own, *rest: jnp.concatenate(rest[:-1], axis=-1),
+    g.Input: lambda op, own, images, this: images,
 }
 
 
@@ -123,7 +108,7 @@ def in_bfloat16(value: jax.Array) -> jax.Array:
     return lax.reduce_precision(value, exponent_bits=8, mantissa_bits=7)
 
 
-def forward(graph: Graph, weights: Arrays, images: jax.Array, this: Pass) -> Tuple[Dict[str, jax.Array], Arrays]:
+def forward(graph: g.Graph, weights: Arrays, images: jax.Array, this: Pass) -> Tuple[Dict[str, jax.Array], Arrays]:
     """What every layer gives, and the running statistics after this batch."""
     values: Arrays = {}
     running: Arrays = {}
@@ -135,7 +120,7 @@ def forward(graph: Graph, weights: Arrays, images: jax.Array, this: Pass) -> Tup
         key = None if this.key is None else jax.random.fold_in(this.key, index)
         value = LAYERS[type(node.op)](node.op, own, *inputs, replace(this, key=key))
         values[node.name] = in_bfloat16(value) if this.rounded and value.dtype == jnp.bfloat16 else value
-        if isinstance(node.op, BatchNorm) and this.training:
+        if isinstance(node.op, g.BatchNorm) and this.training:
             count = values[node.name].size // values[node.name].shape[-1]
             after = running_statistics(node.op, before, own, count)
             running.update({f"{node.name}.{name}": value for name, value in after.items()})

@@ -10,20 +10,19 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from paceline_worker import graph as g
-from paceline_worker.contract import Backend, Batch
+from paceline_worker.contract import Batch, taken
 from paceline_worker.frameworks.keras_mxnet import builder
+from paceline_worker.mxnet1.backend import MxnetBackend
 from paceline_worker.mxnet1.monitor import recorded
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
-from paceline_worker.weights import Array, Weights
+from paceline_worker.weights import Array, Weights, channels_last
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import keras  # after the builder, which makes it importable
     import mxnet as mx
 
-CONTEXTS = {"cpu": mx.cpu, "cuda": mx.gpu}
-Arrays = Dict[str, Any]  # NDArrays of one device
 EXCHANGES = {
     "replicated": "kvstore {} adds gradients up, an optimiser on each device",
     "parameter_server": "kvstore {} with the optimiser in it",
@@ -42,21 +41,14 @@ class Nesterov(keras.optimizers.SGD):
             changed.copyto(weight)  # in place it would take the new weight, not the old, into the velocity's decay
 
 
-class FrameworkBackend(Backend):
+class FrameworkBackend(MxnetBackend):
+    layout, unbiased = builder.LAYOUT, False
     _rate: float
-    _first: List[Weights]  # of each device, what its running statistics start from
 
     def __init__(self, job: Job, place: Place) -> None:
-        self._job, self._place = job, place
         warnings.simplefilter("ignore")  # Keras 2.2 warns in every step of what has changed since
         os.environ["MXNET_UPDATE_ON_KVSTORE"] = str(int(job.update == "parameter_server"))  # its own switch
-        everyone = list(range(len(place.devices)))
-        self._groups = [[index] for index in everyone] if job.update == "independent" else [everyone]
-        names = [name.split(":") for name in place.devices]
-        self._contexts = [CONTEXTS[kind](int(index)) for kind, index in names]
-        mx.random.seed(job.seed)  # for dropout; the weights come from outside
-        for context in self._contexts:
-            mx.nd.zeros((1,), context).wait_to_read()  # starts the device's threads
+        super().__init__(job, place)
 
     def settings(self) -> Dict[str, Any]:
         return {
@@ -76,14 +68,12 @@ class FrameworkBackend(Backend):
         return "local" if on_host else "device"
 
     def build(self, graph: g.Graph, weights: Weights) -> None:
-        self._graph, self._parameters = graph, graph.parameters()
+        self._describe(graph)
         self._tensors = builder.tensors(graph)
         outputs = [self._tensors[name] for name in graph.losses]
         self._model = keras.models.Model(self._tensors[graph.input.name], outputs)
         self._model._context = self._contexts  # Keras would take the names of all CPU devices for the first
         self._names = builder.native_names(graph, self._model)
-        self._trained = [name for name, parameter in self._parameters.items() if parameter.kind == "trainable"]
-        self._running = [name for name, parameter in self._parameters.items() if parameter.kind == "running"]
         self._model.compile(
             self._new_optimizer(),
             builder.cross_entropy,
@@ -150,25 +140,11 @@ class FrameworkBackend(Backend):
         keras.backend.set_value(self._model.optimizer.lr, rate)
         self._rate = rate
 
-    def synchronize(self) -> None:
-        mx.nd.waitall()
-
     def losses(self) -> List[float]:
-        losses, self._losses = self._losses, []
-        return losses
+        return taken(self._losses)
 
     def correct(self) -> List[int]:
-        correct, self._correct = self._correct, []
-        return correct
-
-    def agree(self, ready: bool) -> bool:
-        return ready
-
-    def merge_statistics(self) -> None:
-        means = [self._averaged(self._running, group) for group in self._groups]
-        self._first = [mean for group, mean in zip(self._groups, means) for _ in group]
-        self._steps = 0
-        self._restore([{self._names[name]: mx.nd.array(array) for name, array in own.items()} for own in self._first])
+        return taken(self._correct)
 
     def predict(self, batch: Batch) -> Array:
         outputs = self._model.predict_on_batch(batch[0])
@@ -184,11 +160,10 @@ class FrameworkBackend(Backend):
         with contextlib.ExitStack() as recording:
             parts = [recording.enter_context(recorded(executor)) for executor in self._executors]
             self._model._module.forward(bound, is_train=True)
-        self._restore(kept)
+        self._put(kept)
         given = [{**part, symbols[self._graph.input.name]: own} for part, own in zip(parts, self._split(batch[0]))]
         return {
-            name: builder.channels_last(np.concatenate([part[symbol] for part in given]))
-            for name, symbol in symbols.items()
+            name: channels_last(np.concatenate([part[symbol] for part in given])) for name, symbol in symbols.items()
         }
 
     def _split(self, images: Any) -> List[Array]:
@@ -198,53 +173,16 @@ class FrameworkBackend(Backend):
         bound = self._enter_training(batch)
         kept = self._kept()
         self._model._module.forward_backward(bound)
-        self._restore(kept)
+        self._put(kept)
         asked = [self._executors[device].grad_dict for device in self._groups[0]]
         return {name: self._mean(name, [own[self._names[name]].asnumpy() for own in asked]) for name in self._trained}
 
-    def _settle(self) -> None:
-        """Wait, before running statistics are touched: they change in a backward pass, and the engine does not know."""
-        mx.nd.waitall()
-
-    def _kept(self) -> List[Arrays]:
-        """Running statistics of each device as they are: a pass in training moves them."""
-        self._settle()
-        names = [self._names[name] for name in self._running]
-        return [{name: own.aux_dict[name].copy() for name in names} for own in self._executors]
-
-    def _restore(self, kept: List[Arrays]) -> None:
-        self._settle()
-        for own, arrays in zip(self._executors, kept):
-            for name, array in arrays.items():
-                array.copyto(own.aux_dict[name])
-
-    def _mean(self, name: str, arrays: List[Array]) -> Array:
-        return builder.to_neutral(self._parameters[name].role, np.mean(arrays, axis=0))
-
-    def read_weights(self) -> Weights:
-        return self._averaged(list(self._parameters), self._groups[0])
-
-    def _averaged(self, names: List[str], group: List[int]) -> Weights:
-        self._settle()
-        return {name: self._mean(name, [self._read(name, device) for device in group]) for name in names}
-
-    def _read(self, name: str, device: int) -> Array:
-        """One device's array; MXNet's running variance is biased, and put right where the graph wants the other."""
+    def _array(self, name: str, device: int) -> Any:
         own = self._executors[device]
-        kept = own.aux_dict if name in self._running else own.arg_dict
-        array = kept[self._names[name]].asnumpy()
-        layer = self._graph.nodes[name.rpartition(".")[0]]
-        if self._parameters[name].role != "variance" or not layer.op.unbiased_running_variance:
-            return array
-        count = self._place.shares[device] * int(np.prod(layer.shape[:-1]))
-        start = self._first[device][name] * layer.op.decay**self._steps
-        return start + count / (count - 1) * (array - start)
+        return (own.aux_dict if name in self._running else own.arg_dict)[self._names[name]]
 
     def write_weights(self, weights: Weights) -> None:
-        native = {
-            self._names[name]: mx.nd.array(builder.from_neutral(self._parameters[name].role, array))
-            for name, array in weights.items()
-        }
+        native = {self._names[name]: array for name, array in self._native(weights).items()}
         running = {self._names[name]: native.pop(self._names[name]) for name in self._running}
         self._settle()
         module = self._model._module
@@ -255,9 +193,3 @@ class FrameworkBackend(Backend):
         module.init_optimizer(kvstore=store, optimizer=self._model.optimizer, force_init=True)
         self._first = [weights] * len(self._contexts)
         self._steps, self._rate = 0, self._job.recipe.learning_rate
-
-    def peak_memory_bytes(self) -> Optional[List[int]]:
-        return None
-
-    def close(self) -> None:
-        mx.nd.waitall()

@@ -8,12 +8,11 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, Callable, Dict, Tuple
-
-import numpy as np
+from typing import Any, Callable, Dict
 
 from paceline_worker import graph as g
-from paceline_worker.weights import Array
+from paceline_worker.mxnet1 import pooling
+from paceline_worker.weights import Layout
 
 os.environ.setdefault("KERAS_HOME", str(Path(sys.prefix) / "keras"))  # not the settings of another Keras
 collections.Iterable = collections.abc.Iterable  # type: ignore[attr-defined]  # Keras 2.2 is older than Python 3.10
@@ -25,7 +24,6 @@ with warnings.catch_warnings():
     from keras.backend import mxnet_backend
 
 Tensor = Any
-LOWEST = -3.4e38  # below all that a network computes; MXNet's padding takes no infinity
 keras.backend.set_image_data_format("channels_first")  # channels last is seven times slower
 
 
@@ -62,17 +60,7 @@ class Norm(k.BatchNormalization):
 
 @mxnet_backend.keras_mxnet_symbol
 def pool_symbol(images: Tensor, op: Any) -> Tensor:
-    top, bottom, left, right = op.padding
-    maximum = isinstance(op, g.MaxPool)
-    symbol, padding = images.symbol, (top, left)
-    if top != bottom or left != right:  # MXNet's own padding is equal on both sides
-        around, filler = (0, 0, 0, 0, *op.padding), LOWEST if maximum else 0.0
-        symbol, padding = mx.sym.pad(symbol, mode="constant", pad_width=around, constant_value=filler), (0, 0)
-    counted = maximum or op.count_padding
-    if padding == (0, 0) and any(op.padding) and not counted:
-        raise NotImplementedError("MXNet cannot leave uneven padding out of an average pool's divisor.")
-    settings = {"kernel": op.kernel, "stride": op.stride, "pad": padding, "count_include_pad": counted}
-    return mxnet_backend.KerasSymbol(mx.sym.Pooling(symbol, pool_type="max" if maximum else "avg", **settings))
+    return mxnet_backend.KerasSymbol(pooling.pool(op, images.symbol))
 
 
 class PaddedPool(k.Layer):
@@ -162,7 +150,7 @@ def count_correct(targets: Tensor, logits: Tensor) -> Tensor:
 
 
 NAMES = {"mean": "moving_mean", "variance": "moving_variance"}
-TO_KERAS: Dict[str, Tuple[int, ...]] = {"conv.kernel": (3, 2, 0, 1)}  # neutral axes in the order of this Keras
+LAYOUT = Layout({"conv.kernel": (3, 2, 0, 1)})
 
 
 def native_names(graph: g.Graph, model: Any) -> Dict[str, str]:
@@ -172,15 +160,3 @@ def native_names(graph: g.Graph, model: Any) -> Dict[str, str]:
         layer, _, own = name.rpartition(".")
         found[name] = getattr(model.get_layer(layer), NAMES.get(own, own)).name
     return found
-
-
-def from_neutral(role: str, array: Array) -> Array:
-    return np.ascontiguousarray(array.transpose(TO_KERAS[role])) if role in TO_KERAS else array
-
-
-def to_neutral(role: str, array: Array) -> Array:
-    return array.transpose(np.argsort(TO_KERAS[role])) if role in TO_KERAS else array
-
-
-def channels_last(array: Array) -> Array:
-    return array.transpose(0, 2, 3, 1) if array.ndim == 4 else array

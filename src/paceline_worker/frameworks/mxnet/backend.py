@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, List
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # its imports are older than this Python
@@ -13,16 +13,15 @@ with warnings.catch_warnings():
 import numpy as np
 
 from paceline_worker import graph as g
-from paceline_worker.contract import Backend, Batch
+from paceline_worker.contract import Batch, taken
 from paceline_worker.frameworks.mxnet import builder, exchange
+from paceline_worker.mxnet1.backend import Arrays, MxnetBackend
 from paceline_worker.mxnet1.monitor import recorded
 from paceline_worker.place import Place
 from paceline_worker.protocol import Job
-from paceline_worker.weights import Array, Weights
+from paceline_worker.weights import Array, Weights, channels_last
 
-CONTEXTS = {"cpu": mx.cpu, "cuda": mx.gpu}
 AHEAD = 4  # steps between two looks at the engine's queue; its steps hold their batches, so it needs an end
-Arrays = Dict[str, Any]  # NDArrays of one device
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,8 @@ class Replica:
 
     executor: Any
     fed: Arrays  # images and labels; an executor reads the same arrays in every step
-    weights: Arrays
+    weights: Arrays  # and running statistics
     gradients: Arrays
-    running: Arrays
-
-    @property
-    def all_weights(self) -> Arrays:
-        return {**self.weights, **self.running}
 
     def forward(self, images: Any, labels: Any, *, training: bool) -> None:
         images.copyto(self.fed[builder.IMAGES])
@@ -48,16 +42,12 @@ class Replica:
         return (mx.nd.argmax(self.executor.outputs[1], axis=1) == labels).sum()
 
 
-class FrameworkBackend(Backend):
+class FrameworkBackend(MxnetBackend):
+    layout = builder.LAYOUT
+
     def __init__(self, job: Job, place: Place) -> None:
-        self._job, self._place = job, place
-        names = [name.split(":") for name in place.devices]
-        self._contexts = [CONTEXTS[kind](int(index)) for kind, index in names]
-        self._groups = exchange.groups(job.update, len(names))  # devices that train the same weights
-        self._unbiased = names[0][0] == "cuda"  # the running variance that cuDNN keeps; the processor's is biased
-        mx.random.seed(job.seed)  # for dropout; the weights come from outside
-        for context in self._contexts:
-            mx.nd.zeros((1,), context).wait_to_read()  # starts the device's threads
+        super().__init__(job, place)
+        self.unbiased = place.devices[0].startswith("cuda")  # as cuDNN keeps it; the processor's is biased
 
     def settings(self) -> Dict[str, Any]:
         return {
@@ -70,8 +60,7 @@ class FrameworkBackend(Backend):
         }
 
     def build(self, graph: g.Graph, weights: Weights) -> None:
-        self._graph, self._parameters = graph, graph.parameters()
-        self._trained = [name for name, parameter in self._parameters.items() if parameter.kind == "trainable"]
+        self._describe(graph)
         self._layers = builder.layers(graph)
         self._replicas = [self._replica(context, share) for context, share in zip(self._contexts, self._place.shares)]
         self._gradients = [[replica.gradients[name] for replica in self._replicas] for name in self._trained]
@@ -87,7 +76,7 @@ class FrameworkBackend(Backend):
         height, width, channels = self._graph.input.shape
         shapes = {name: builder.native_shape(parameter) for name, parameter in self._parameters.items()}
         arrays = {name: mx.nd.zeros(shape, context) for name, shape in shapes.items()}
-        running = {name: arrays.pop(name) for name, found in self._parameters.items() if found.kind == "running"}
+        running = {name: arrays.pop(name) for name in self._running}
         gradients = {name: mx.nd.zeros(shapes[name], context) for name in self._trained}
         fed = {
             builder.IMAGES: mx.nd.zeros((share, channels, height, width), context),
@@ -95,7 +84,7 @@ class FrameworkBackend(Backend):
         }
         wanted = {name: "write" if name in gradients else "null" for name in (*arrays, *fed)}
         executor = symbol.bind(context, {**arrays, **fed}, gradients, wanted, running)
-        return Replica(executor, fed, arrays, gradients, running)
+        return Replica(executor, fed, {**arrays, **running}, gradients)
 
     def _new_optimizer(self) -> Any:
         recipe = self._job.recipe
@@ -137,26 +126,12 @@ class FrameworkBackend(Backend):
     def set_learning_rate(self, rate: float) -> None:
         self._exchange.set_learning_rate(rate)
 
-    def synchronize(self) -> None:
-        mx.nd.waitall()
-
     def losses(self) -> List[float]:
-        losses, self._losses = self._losses, []
-        parts = ([part.asscalar() for part in step] for step in losses)
+        parts = ([part.asscalar() for part in step] for step in taken(self._losses))
         return [float(np.average(step, weights=self._place.shares)) for step in parts]
 
     def correct(self) -> List[int]:
-        correct, self._correct = self._correct, []
-        return [int(sum(part.asscalar() for part in step)) for step in correct]
-
-    def agree(self, ready: bool) -> bool:
-        return ready
-
-    def merge_statistics(self) -> None:
-        means = [self._averaged(list(self._replicas[0].running), group) for group in self._groups]
-        self._steps = 0
-        for group, mean in zip(self._groups, means):
-            self._write(mean, group)
+        return [int(sum(part.asscalar() for part in step)) for step in taken(self._correct)]
 
     def predict(self, batch: Batch) -> Array:
         mx.nd.waitall()  # the mode is the executor's: steps still in its queue would be done as if for inference
@@ -171,74 +146,25 @@ class FrameworkBackend(Backend):
             with recorded(replica.executor) as found:
                 replica.forward(images, labels, training=True)
             parts.append({**found, builder.IMAGES: images.asnumpy()})
-        self._restore(kept)
+        self._put(kept)
         return {
-            name: builder.channels_last(np.concatenate([part[layer.name] for part in parts]))
+            name: channels_last(np.concatenate([part[layer.name] for part in parts]))
             for name, layer in self._layers.items()
         }
 
     def gradients(self, batch: Batch) -> Weights:
         kept = self._kept()
         self._differentiate(batch)
-        self._restore(kept)
+        self._put(kept)
         return {
             name: self._mean(name, [self._replicas[index].gradients[name].asnumpy() for index in self._groups[0]])
             for name in self._trained
         }
 
-    def _settle(self) -> None:
-        """Wait, before running statistics are touched: they change in a backward pass, and the engine does not know."""
-        mx.nd.waitall()
-
-    def _kept(self) -> List[Arrays]:
-        """Running statistics of each device as they are: a pass in training moves them."""
-        self._settle()
-        return [{name: array.copy() for name, array in replica.running.items()} for replica in self._replicas]
-
-    def _restore(self, kept: List[Arrays]) -> None:
-        self._settle()
-        for replica, own in zip(self._replicas, kept):
-            for name, array in own.items():
-                array.copyto(replica.running[name])
-
-    def _mean(self, name: str, arrays: List[Array]) -> Array:
-        return builder.to_neutral(self._parameters[name].role, np.mean(arrays, axis=0))
-
-    def read_weights(self) -> Weights:
-        return self._averaged(list(self._parameters), self._groups[0])
-
-    def _averaged(self, names: List[str], group: List[int]) -> Weights:
-        self._settle()
-        return {name: self._mean(name, [self._read(name, index) for index in group]) for name in names}
-
-    def _read(self, name: str, index: int) -> Array:
-        """One device's array; its running variance is as biased as the graph wants it."""
-        array = self._replicas[index].all_weights[name].asnumpy()
-        layer = self._graph.nodes[name.rpartition(".")[0]]
-        if self._parameters[name].role != "variance" or layer.op.unbiased_running_variance == self._unbiased:
-            return array
-        count = self._place.shares[index] * int(np.prod(layer.shape[:-1]))
-        factor = (count - 1) / count if self._unbiased else count / (count - 1)
-        start = self._first[index][name] * layer.op.decay**self._steps
-        return start + factor * (array - start)
+    def _array(self, name: str, device: int) -> Any:
+        return self._replicas[device].weights[name]
 
     def write_weights(self, weights: Weights) -> None:
-        self._first: Dict[int, Weights] = {}
-        self._steps = 0
-        self._write(weights, range(len(self._replicas)))
+        self._first, self._steps = [weights] * len(self._replicas), 0
+        self._put([self._native(weights)] * len(self._replicas))
         self._exchange = exchange.new_exchange(self._job, self._new_optimizer(), self._gradients, self._weights)
-
-    def _write(self, weights: Weights, devices: Iterable[int]) -> None:
-        self._settle()
-        for index in devices:
-            self._first[index] = weights  # what its running statistics start from
-            for name, array in weights.items():
-                native = builder.from_neutral(self._parameters[name].role, array)
-                # By a copy inside MXNet: NumPy cannot write to an array that oneDNN has brought into its own layout.
-                mx.nd.array(native).copyto(self._replicas[index].all_weights[name])
-
-    def peak_memory_bytes(self) -> Optional[List[int]]:
-        return None
-
-    def close(self) -> None:
-        mx.nd.waitall()

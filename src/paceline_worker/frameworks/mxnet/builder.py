@@ -8,21 +8,11 @@ import mxnet as mx
 import numpy as np
 
 from paceline_worker import graph as g
-from paceline_worker.weights import Array
+from paceline_worker.mxnet1.pooling import Symbol, padded, pool
+from paceline_worker.weights import Layout
 
-Symbol = Any
 Own = Dict[str, Symbol]  # a layer's variables
 IMAGES, LABELS = "images", "labels"
-LOWEST = -3.4e38  # below all that a network computes; MXNet's padding takes no infinity
-
-
-def padded(op: Any, images: Symbol, filler: float) -> Tuple[Symbol, Tuple[int, int]]:
-    """Images and the padding that is left to the layer: its own is equal on both sides, other is put around before."""
-    top, bottom, left, right = op.padding
-    if top == bottom and left == right:
-        return images, (top, left)
-    around = (0, 0, 0, 0, *op.padding)
-    return mx.sym.pad(images, mode="constant", pad_width=around, constant_value=filler), (0, 0)
 
 
 def conv(op: g.Conv, own: Own, images: Symbol) -> Symbol:
@@ -59,25 +49,6 @@ def batch_norm(op: g.BatchNorm, own: Own, values: Symbol) -> Symbol:
     )
 
 
-def max_pool(op: g.MaxPool, own: Own, images: Symbol) -> Symbol:
-    images, padding = padded(op, images, LOWEST)
-    return mx.sym.Pooling(images, pool_type="max", kernel=op.kernel, stride=op.stride, pad=padding)
-
-
-def average_pool(op: g.AveragePool, own: Own, images: Symbol) -> Symbol:
-    images, padding = padded(op, images, 0.0)
-    if padding != (op.padding[0], op.padding[2]) and not op.count_padding:
-        raise NotImplementedError("MXNet cannot leave uneven padding out of an average pool's divisor.")
-    return mx.sym.Pooling(
-        images,
-        pool_type="avg",
-        kernel=op.kernel,
-        stride=op.stride,
-        pad=padding,
-        count_include_pad=op.count_padding,
-    )
-
-
 def flatten(op: g.Flatten, own: Own, images: Symbol) -> Symbol:
     return mx.sym.Flatten(mx.sym.transpose(images, axes=(0, 2, 3, 1)))  # the graph flattens channels last
 
@@ -89,8 +60,8 @@ LAYERS: Dict[type, Callable[..., Symbol]] = {
     g.Relu: lambda op, own, values: mx.sym.Activation(values, act_type="relu"),
     g.Tanh: lambda op, own, values: mx.sym.Activation(values, act_type="tanh"),
     g.Dropout: lambda op, own, values: mx.sym.Dropout(values, p=op.rate),
-    g.MaxPool: max_pool,
-    g.AveragePool: average_pool,
+    g.MaxPool: lambda op, own, images: pool(op, images),
+    g.AveragePool: lambda op, own, images: pool(op, images),
     g.GlobalPool: lambda op, own, images: mx.sym.Flatten(
         mx.sym.Pooling(images, pool_type="avg", global_pool=True, kernel=(1, 1))
     ),
@@ -122,27 +93,12 @@ def training(graph: g.Graph, values: Dict[str, Symbol], scale: float) -> Symbol:
     return mx.sym.Group([loss, mx.sym.BlockGrad(values[graph.prediction])])
 
 
-TO_MXNET: Dict[str, Tuple[int, ...]] = {
-    "conv.kernel": (3, 2, 0, 1),
-    "dense.kernel": (1, 0),
-}  # neutral axes in MXNet's order
+LAYOUT = Layout({"conv.kernel": (3, 2, 0, 1), "dense.kernel": (1, 0)})
 
 
 def native_shape(parameter: g.Parameter) -> g.Shape:
-    axes = TO_MXNET.get(parameter.role, range(len(parameter.shape)))
+    axes = LAYOUT.axes.get(parameter.role, range(len(parameter.shape)))
     return tuple(parameter.shape[axis] for axis in axes)
-
-
-def from_neutral(role: str, array: Array) -> Array:
-    return np.ascontiguousarray(array.transpose(TO_MXNET[role])) if role in TO_MXNET else array
-
-
-def to_neutral(role: str, array: Array) -> Array:
-    return array.transpose(np.argsort(TO_MXNET[role])) if role in TO_MXNET else array
-
-
-def channels_last(array: Array) -> Array:
-    return array.transpose(0, 2, 3, 1) if array.ndim == 4 else array
 
 
 def spread(array: Any, shares: Tuple[int, ...], contexts: List[Any]) -> List[Any]:

@@ -23,12 +23,6 @@ class Nesterov(mx.optimizer.NAG):
         changed.copyto(weight)
 
 
-def groups(update: str, devices: int) -> List[List[int]]:
-    """Devices that train the same weights."""
-    everyone = list(range(devices))
-    return [[index] for index in everyone] if update == "independent" else [everyone]
-
-
 def mechanism(job: Job) -> Optional[str]:
     """In words, for the record."""
     found = {

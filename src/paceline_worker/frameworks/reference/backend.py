@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from paceline_worker.contract import Backend, Batch
+from paceline_worker.contract import Batch, OneProcess, taken
 from paceline_worker.frameworks.reference.builder import LAYERS_IN, Own
 from paceline_worker.graph import Dropout, Graph
 from paceline_worker.place import Place
@@ -29,7 +29,7 @@ class Trace:
     seen: Dict[str, Array]
 
 
-class FrameworkBackend(Backend):
+class FrameworkBackend(OneProcess):
     _shared: Weights  # trained and frozen: the same on every device
     _running: List[Weights]  # of each device
 
@@ -90,7 +90,7 @@ class FrameworkBackend(Backend):
             gradients.update({f"{node.name}.{name}": value for name, value in found.items()})
             for source, part in zip(node.inputs, back):
                 slopes[source] = slopes[source] + part if source in slopes else part
-        return float(loss), {name: gradients[name] for name in self._names("trainable")}
+        return float(loss), {name: gradients[name] for name in self._graph.names("trainable")}
 
     def _differentiate(self, batch: Batch) -> Tuple[List[Trace], float, Weights]:
         """Each device on its own part with its own statistics; loss and gradients are means over all images."""
@@ -112,7 +112,7 @@ class FrameworkBackend(Backend):
             move = pull + recipe.momentum * velocity if recipe.nesterov else velocity
             self._shared[name] = self._shared[name] - self._rate * move
         for device, trace in enumerate(traces):
-            for name in self._names("running"):
+            for name in self._graph.names("running"):
                 layer, _, own = name.rpartition(".")
                 self._running[device][name] = trace.own[layer][own]
         self._losses.append(loss)
@@ -128,15 +128,10 @@ class FrameworkBackend(Backend):
         """Nothing is ever queued."""
 
     def losses(self) -> List[float]:
-        losses, self._losses = self._losses, []
-        return losses
+        return taken(self._losses)
 
     def correct(self) -> List[int]:
-        correct, self._correct = self._correct, []
-        return correct
-
-    def agree(self, ready: bool) -> bool:
-        return ready
+        return taken(self._correct)
 
     def merge_statistics(self) -> None:
         self._running = [self._averaged() for _ in self._running]
@@ -152,11 +147,8 @@ class FrameworkBackend(Backend):
     def gradients(self, batch: Batch) -> Weights:
         return self._differentiate(batch)[2]
 
-    def _names(self, kind: str) -> List[str]:
-        return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
-
     def _averaged(self) -> Weights:
-        return {name: np.mean([own[name] for own in self._running], axis=0) for name in self._names("running")}
+        return {name: np.mean([own[name] for own in self._running], axis=0) for name in self._graph.names("running")}
 
     def read_weights(self) -> Weights:
         arrays = {**self._shared, **self._averaged()}
@@ -164,17 +156,11 @@ class FrameworkBackend(Backend):
 
     def write_weights(self, weights: Weights) -> None:
         wide = {name: value.astype(np.float64) for name, value in weights.items()}
-        running = self._names("running")
+        running = self._graph.names("running")
         self._shared = {name: value for name, value in wide.items() if name not in running}
         self._running = [{name: wide[name] for name in running} for _ in self._place.devices]
-        self._velocity = {name: np.zeros_like(wide[name]) for name in self._names("trainable")}
+        self._velocity = {name: np.zeros_like(wide[name]) for name in self._graph.names("trainable")}
         self._rate = self._job.recipe.learning_rate
-
-    def peak_memory_bytes(self) -> Optional[List[int]]:
-        return None
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def cross_entropy(logits: Array, labels: Array) -> Tuple[Array, Array]:

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 import tensorflow as tf
 
-from paceline_worker.contract import Backend, Batch
+from paceline_worker.contract import Batch, OneProcess, taken
 from paceline_worker.frameworks.tensorflow.builder import Tensors, forward
 from paceline_worker.frameworks.tensorflow.exchange import exchange_for
 from paceline_worker.graph import Graph
@@ -17,7 +17,7 @@ from paceline_worker.protocol import Job
 from paceline_worker.weights import Array, Weights
 
 
-class FrameworkBackend(Backend):
+class FrameworkBackend(OneProcess):
     def __init__(self, job: Job, place: Place) -> None:
         self._job, self._place = job, place
         self._kind = place.devices[0].split(":")[0]
@@ -67,7 +67,7 @@ class FrameworkBackend(Backend):
             self._variables = {name: self._variable(name, weights[name]) for name in self._parameters}
             self._velocity = {
                 name: tf.Variable(tf.zeros_like(weights[name]), trainable=False, **self._exchange.trained)
-                for name in self._of("trainable")
+                for name in self._graph.names("trainable")
                 if self._job.recipe.momentum
             }
             self._rate = tf.Variable(self._job.recipe.learning_rate, trainable=False, dtype=tf.float32)
@@ -83,9 +83,6 @@ class FrameworkBackend(Backend):
         running = self._parameters[name].kind == "running"
         settings = self._exchange.running if running else self._exchange.trained
         return tf.Variable(value, trainable=False, **settings)  # gradients are of what a step has read, see _trace
-
-    def _of(self, kind: str) -> List[str]:
-        return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
 
     def _compiled(self, function: Any) -> Any:
         """One graph for all devices: each runs the function on its part of the batch."""
@@ -110,7 +107,7 @@ class FrameworkBackend(Backend):
 
     def _trace(self, weights: Tensors, images: Any, labels: Any) -> Tuple[Any, Tensors, Tensors, Tensors]:
         """Loss, gradients, running statistics and layer outputs of one device."""
-        trained = {name: weights[name] for name in self._of("trainable")}
+        trained = {name: weights[name] for name in self._graph.names("trainable")}
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(trained)
             values, running = forward(self._graph, weights, images, training=True)
@@ -191,25 +188,20 @@ class FrameworkBackend(Backend):
         tf.test.experimental.sync_devices()
 
     def losses(self) -> List[float]:
-        losses, self._losses = self._losses, []
-        parts = ([part.numpy() for part in self._parts(loss)] for loss in losses)
+        parts = ([part.numpy() for part in self._parts(loss)] for loss in taken(self._losses))
         return [float(np.average(step, weights=self._place.shares)) for step in parts]
 
     def correct(self) -> List[int]:
-        correct, self._correct = self._correct, []
-        return [sum(int(part) for part in self._parts(count)) for count in correct]
+        return [sum(int(part) for part in self._parts(count)) for count in taken(self._correct)]
 
     def _parts(self, value: Any) -> Tuple[Any, ...]:
         """What each device gave."""
         return tuple(self._strategy.experimental_local_results(value))
 
-    def agree(self, ready: bool) -> bool:
-        return ready
-
     def merge_statistics(self) -> None:
         if self._job.update == "independent":
             return
-        for name in self._of("running"):
+        for name in self._graph.names("running"):
             variable = self._variables[name]
             variable.assign(tf.convert_to_tensor(variable))  # read from outside a step, it is the mean
 
@@ -243,6 +235,3 @@ class FrameworkBackend(Backend):
         if self._kind == "cpu":
             return None
         return [tf.config.experimental.get_memory_info(name)["peak"] for name in self._names]
-
-    def close(self) -> None:
-        """Nothing is held beyond this process."""

@@ -12,16 +12,8 @@ from paceline_worker import graph as g
 Tensors = Dict[str, Any]
 
 
-def same_sides(size: int, kernel: int, stride: int) -> Tuple[int, int]:
-    """What TensorFlow's SAME rule puts before and behind: the odd pixel goes behind."""
-    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
-    return total // 2, total - total // 2
-
-
 def is_same(op: Any, images: Any) -> bool:
-    height, width = images.shape[1:3]
-    rows = same_sides(height, op.kernel[0], op.stride[0])
-    return bool((*rows, *same_sides(width, op.kernel[1], op.stride[1])) == op.padding)
+    return bool(g.same_padding(images.shape[1:3], op.kernel, op.stride) == op.padding)
 
 
 def padded(op: Any, images: Any, filler: float) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 from unittest import mock
 
 import numpy as np
@@ -25,7 +25,7 @@ from tensorpack.train import (  # noqa: E402
     SyncMultiGPUTrainerReplicated,
 )
 
-from paceline_worker.contract import Backend, Batch  # noqa: E402
+from paceline_worker.contract import Batch, OneProcess  # noqa: E402
 from paceline_worker.frameworks.tensorpack import builder  # noqa: E402
 from paceline_worker.graph import Graph  # noqa: E402
 from paceline_worker.place import Place  # noqa: E402
@@ -41,7 +41,7 @@ EXCHANGES = {  # what Tensorpack's trainers do, for the record
 }
 
 
-class FrameworkBackend(Backend):
+class FrameworkBackend(OneProcess):
     def __init__(self, job: Job, place: Place) -> None:
         self._job, self._place = job, place
         self._indices = [int(name.split(":")[1]) for name in place.devices]
@@ -121,7 +121,7 @@ class FrameworkBackend(Backend):
 
     def _start(self) -> None:
         """Make the session as Tensorpack's own main loop does, up to its first step."""
-        moved = builder.statistics_moved(self._towers, self._names("running"))
+        moved = builder.statistics_moved(self._towers, self._graph.names("running"))
         self._trainer.train_op = tf.group(self._trainer.train_op, *moved)
         reported = {"loss": tf.add_n([tower.cost for tower in self._towers]) / len(self._towers)}
         if self._job.count_correct:
@@ -132,9 +132,6 @@ class FrameworkBackend(Backend):
         self._session = self._trainer.sess
         with self._session.as_default():
             self._trainer._callbacks.before_train()
-
-    def _names(self, kind: str) -> List[str]:
-        return [name for name, parameter in self._parameters.items() if parameter.kind == kind]
 
     def to_host(self, images: Array, labels: Array) -> Batch:
         ends = np.cumsum(self._place.shares)[:-1]
@@ -162,9 +159,6 @@ class FrameworkBackend(Backend):
     def correct(self) -> List[int]:
         return [int(count) for count in self._report.take("correct")]
 
-    def agree(self, ready: bool) -> bool:
-        return ready
-
     def merge_statistics(self) -> None:
         merged = self._averaged()
         self._write(merged)
@@ -189,11 +183,11 @@ class FrameworkBackend(Backend):
 
     def gradients(self, batch: Batch) -> Weights:
         _, found = self._look(batch)
-        return {name: found[name] for name in self._names("trainable")}
+        return {name: found[name] for name in self._graph.names("trainable")}
 
     def _averaged(self) -> Weights:
         """Running statistics as the graph wants them, averaged over the towers."""
-        names = self._names("running")
+        names = self._graph.names("running")
         kept = self._session.run([{name: tower.variables[name] for name in names} for tower in self._towers])
         towers = [
             builder.as_the_graph_says(self._graph, images, self._steps, self._written, running)
@@ -202,8 +196,8 @@ class FrameworkBackend(Backend):
         return {name: np.mean([running[name] for running in towers], axis=0) for name in names}
 
     def read_weights(self) -> Weights:
-        trained = self._session.run({name: self._towers[0].variables[name] for name in self._names("trainable")})
-        frozen = {name: np.ones(self._parameters[name].shape, np.float32) for name in self._names("frozen")}
+        trained = self._session.run({name: self._towers[0].variables[name] for name in self._graph.names("trainable")})
+        frozen = {name: np.ones(self._parameters[name].shape, np.float32) for name in self._graph.names("frozen")}
         arrays = {**trained, **frozen, **self._averaged()}
         return {name: arrays[name] for name in self._parameters}
 
@@ -211,15 +205,12 @@ class FrameworkBackend(Backend):
         self._write(weights)
         self._session.run([slot.initializer for slot in self._optimizer.variables()])
         self.set_learning_rate(self._job.recipe.learning_rate)
-        self._written, self._steps = {name: weights[name] for name in self._names("running")}, 0
+        self._written, self._steps = {name: weights[name] for name in self._graph.names("running")}, 0
 
     def _write(self, weights: Weights) -> None:
         """Give every tower these arrays."""
         found = [(name, variable) for tower in self._towers for name, variable in tower.variables.items()]
         builder.assign(self._session, [(variable, weights[name]) for name, variable in found if name in weights])
-
-    def peak_memory_bytes(self) -> Optional[List[int]]:
-        return None
 
     def close(self) -> None:
         self._session.close()

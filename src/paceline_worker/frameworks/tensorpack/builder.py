@@ -20,15 +20,6 @@ v1 = tf.compat.v1
 Parts = List[Tuple[Array, Array]]  # images and labels of each device
 
 
-def same(op: Any, source: g.Shape) -> g.Padding:
-    """What TensorFlow's padding "same" adds: the odd pixel goes to the bottom and to the right."""
-    sides: List[int] = []
-    for size, kernel, stride in zip(source, op.kernel, op.stride):
-        total = max((math.ceil(size / stride) - 1) * stride + kernel - size, 0)
-        sides += [total // 2, total - total // 2]
-    return sides[0], sides[1], sides[2], sides[3]
-
-
 def framed(op: Any, images: tf.Tensor, filler: float) -> tf.Tensor:
     """The images within the graph's padding."""
     top, bottom, left, right = op.padding
@@ -39,7 +30,7 @@ def padded(op: Any, images: tf.Tensor, filler: float) -> Tuple[tf.Tensor, str]:
     """The images and the layer's padding: its own where that is the graph's, else the graph's in front of it."""
     if not any(op.padding):
         return images, "valid"
-    if op.padding == same(op, images.shape[1:3].as_list()):
+    if op.padding == g.same_padding(images.shape[1:3].as_list(), op.kernel, op.stride):
         return images, "same"
     return framed(op, images, filler), "valid"
 

@@ -11,7 +11,7 @@ import torch
 from torch import distributed
 from torch.nn.functional import cross_entropy
 
-from paceline_worker.contract import Backend, Batch
+from paceline_worker.contract import Backend, Batch, taken
 from paceline_worker.frameworks.torch import builder
 from paceline_worker.frameworks.torch.exchange import Tensors, exchange_of, loss_gradient, transport
 from paceline_worker.graph import Graph
@@ -47,10 +47,8 @@ class FrameworkBackend(Backend):
         }
 
     def build(self, graph: Graph, weights: Weights) -> None:
-        parameters = graph.parameters()
-        self._graph, self._roles = graph, {name: parameter.role for name, parameter in parameters.items()}
-        self._trained = [name for name, parameter in parameters.items() if parameter.kind == "trainable"]
-        self._running = [name for name, parameter in parameters.items() if parameter.kind == "running"]
+        self._graph, self._roles = graph, {name: parameter.role for name, parameter in graph.parameters().items()}
+        self._trained, self._running = graph.names("trainable"), graph.names("running")
         self._plain = builder.build(graph).to(self._device, memory_format=torch.channels_last)
         self._tensors = builder.tensors(graph, self._plain)
         trained = {name: self._tensors[name] for name in self._trained}
@@ -113,12 +111,10 @@ class FrameworkBackend(Backend):
             torch.cuda.synchronize(self._device)
 
     def losses(self) -> List[float]:
-        losses, self._losses = self._losses, []
-        return torch.stack(losses).tolist() if losses else []
+        return torch.stack(taken(self._losses)).tolist() if self._losses else []
 
     def correct(self) -> List[int]:
-        correct, self._correct = self._correct, []
-        return torch.stack(correct).tolist() if correct else []
+        return torch.stack(taken(self._correct)).tolist() if self._correct else []
 
     def agree(self, ready: bool) -> bool:
         if self._place.size == 1:

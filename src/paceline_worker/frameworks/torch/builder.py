@@ -5,39 +5,22 @@ from __future__ import annotations
 import functools
 import operator
 from collections import Counter
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict
 
 import numpy as np
 import torch
 from torch import fx, nn
 
-from paceline_worker.graph import (
-    Add,
-    AveragePool,
-    BatchNorm,
-    Concat,
-    Conv,
-    Dense,
-    Dropout,
-    Flatten,
-    GlobalPool,
-    Graph,
-    Input,
-    MaxPool,
-    Padding,
-    Relu,
-    Shape,
-    Tanh,
-)
-from paceline_worker.weights import Array
+from paceline_worker import graph as g
+from paceline_worker.weights import Array, Layout, channels_last
 
 
-def even(padding: Padding) -> bool:
+def even(padding: g.Padding) -> bool:
     top, bottom, left, right = padding
     return bool(top == bottom and left == right)
 
 
-def padded(layer: Callable[..., nn.Module], padding: Padding, value: float) -> nn.Module:
+def padded(layer: Callable[..., nn.Module], padding: g.Padding, value: float) -> nn.Module:
     """A windowed layer with its own padding where both sides are equal, else behind a padding layer."""
     top, bottom, left, right = padding
     if even(padding):
@@ -45,18 +28,18 @@ def padded(layer: Callable[..., nn.Module], padding: Padding, value: float) -> n
     return nn.Sequential(nn.ConstantPad2d((left, right, top, bottom), value), layer(padding=0))
 
 
-def conv(op: Conv, source: Shape) -> nn.Module:
+def conv(op: g.Conv, source: g.Shape) -> nn.Module:
     def layer(padding: Any) -> nn.Module:
         return nn.Conv2d(source[-1], op.channels, op.kernel, op.stride, padding, bias=op.bias)
 
     return padded(layer, op.padding, 0.0)
 
 
-def max_pool(op: MaxPool, source: Shape) -> nn.Module:
+def max_pool(op: g.MaxPool, source: g.Shape) -> nn.Module:
     return padded(lambda padding: nn.MaxPool2d(op.kernel, op.stride, padding), op.padding, float("-inf"))
 
 
-def average_pool(op: AveragePool, source: Shape) -> nn.Module:
+def average_pool(op: g.AveragePool, source: g.Shape) -> nn.Module:
     if not even(op.padding) and not op.count_padding:
         raise NotImplementedError("PyTorch cannot leave uneven padding out of an average pool's divisor.")
 
@@ -84,7 +67,7 @@ class BiasedBatchNorm(nn.BatchNorm2d):
         """Maps and flat features alike."""
 
 
-def batch_norm(op: BatchNorm, source: Shape) -> nn.Module:
+def batch_norm(op: g.BatchNorm, source: g.Shape) -> nn.Module:
     native = nn.BatchNorm2d if len(source) == 3 else nn.BatchNorm1d
     layer = native if op.unbiased_running_variance else BiasedBatchNorm
     norm = layer(source[-1], eps=op.epsilon, momentum=1 - op.decay)
@@ -100,27 +83,27 @@ def global_pool(images: torch.Tensor) -> torch.Tensor:
     return images.mean((2, 3))
 
 
-LAYERS: Dict[type, Callable[[Any, Shape], nn.Module]] = {
-    Conv: conv,
-    Dense: lambda op, source: nn.Linear(source[0], op.features, bias=op.bias),
-    BatchNorm: batch_norm,
-    Relu: lambda op, source: nn.ReLU(),
-    Tanh: lambda op, source: nn.Tanh(),
-    Dropout: lambda op, source: nn.Dropout(op.rate),
-    MaxPool: max_pool,
-    AveragePool: average_pool,
+LAYERS: Dict[type, Callable[[Any, g.Shape], nn.Module]] = {
+    g.Conv: conv,
+    g.Dense: lambda op, source: nn.Linear(source[0], op.features, bias=op.bias),
+    g.BatchNorm: batch_norm,
+    g.Relu: lambda op, source: nn.ReLU(),
+    g.Tanh: lambda op, source: nn.Tanh(),
+    g.Dropout: lambda op, source: nn.Dropout(op.rate),
+    g.MaxPool: max_pool,
+    g.AveragePool: average_pool,
 }
 
 FUNCTIONS: Dict[type, Callable[[fx.Graph, list[fx.Node]], fx.Node]] = {
-    GlobalPool: lambda code, inputs: code.call_function(global_pool, tuple(inputs)),
-    Flatten: lambda code, inputs: code.call_function(flatten, tuple(inputs)),
-    Add: lambda code, inputs: functools.reduce(lambda a, b: code.call_function(operator.add, (a, b)), inputs),
-    Concat: lambda code, inputs: code.call_function(torch.cat, (inputs, 1)),
-    Input: lambda code, inputs: code.placeholder("images"),
+    g.GlobalPool: lambda code, inputs: code.call_function(global_pool, tuple(inputs)),
+    g.Flatten: lambda code, inputs: code.call_function(flatten, tuple(inputs)),
+    g.Add: lambda code, inputs: functools.reduce(lambda a, b: code.call_function(operator.add, (a, b)), inputs),
+    g.Concat: lambda code, inputs: code.call_function(torch.cat, (inputs, 1)),
+    g.Input: lambda code, inputs: code.placeholder("images"),
 }
 
 
-def build(graph: Graph) -> fx.GraphModule:
+def build(graph: g.Graph) -> fx.GraphModule:
     """A module that maps images to the logits of each loss, in the order of `graph.losses`."""
     modules, code = nn.Module(), fx.Graph()
     values: Dict[str, fx.Node] = {}
@@ -147,8 +130,7 @@ class Recorder(fx.Interpreter):
     def run_node(self, n: fx.Node) -> Any:
         output = super().run_node(n)
         if "layer" in n.meta:
-            array = output.detach().float().cpu().numpy()
-            self.found[n.meta["layer"]] = np.array(array.transpose(0, 2, 3, 1) if array.ndim == 4 else array)
+            self.found[n.meta["layer"]] = np.array(channels_last(output.detach().float().cpu().numpy()))
         return output
 
 
@@ -158,19 +140,19 @@ def layer_outputs(model: fx.GraphModule, images: torch.Tensor) -> Dict[str, Arra
     return recorder.found
 
 
-OVERWRITABLE = (BatchNorm, Conv, Dense, Add)  # none of them needs its output to compute gradients
+OVERWRITABLE = (g.BatchNorm, g.Conv, g.Dense, g.Add)  # none of them needs its output to compute gradients
 
 
-def work_in_place(graph: Graph, modules: nn.Module, values: Dict[str, fx.Node]) -> None:
+def work_in_place(graph: g.Graph, modules: nn.Module, values: Dict[str, fx.Node]) -> None:
     """Let ReLUs and sums overwrite their first input where nobody else reads it: less memory traffic."""
     readers = Counter(name for node in graph.nodes.values() for name in node.inputs)
     for node in graph.nodes.values():
         first = node.inputs[0] if node.inputs else ""
         if readers[first] != 1 or not isinstance(graph.nodes[first].op, OVERWRITABLE):
             continue
-        if isinstance(node.op, Relu):
+        if isinstance(node.op, g.Relu):
             getattr(modules, safe(node.name)).inplace = True
-        elif isinstance(node.op, Add) and len(node.inputs) == 2:
+        elif isinstance(node.op, g.Add) and len(node.inputs) == 2:
             values[node.name].target = operator.iadd
 
 
@@ -179,14 +161,11 @@ def safe(name: str) -> str:
     return name.replace(".", "_").replace("-", "_").replace("/", "_")
 
 
-TO_TORCH: Dict[str, Tuple[int, ...]] = {
-    "conv.kernel": (3, 2, 0, 1),
-    "dense.kernel": (1, 0),
-}  # neutral axes in torch's order
+LAYOUT = Layout({"conv.kernel": (3, 2, 0, 1), "dense.kernel": (1, 0)})
 NAMES = {"kernel": "weight", "gamma": "weight", "beta": "bias", "mean": "running_mean", "variance": "running_var"}
 
 
-def tensors(graph: Graph, model: nn.Module) -> Dict[str, torch.Tensor]:
+def tensors(graph: g.Graph, model: nn.Module) -> Dict[str, torch.Tensor]:
     """The model's own tensors under their neutral names."""
     found = {}
     for node in graph.nodes.values():
@@ -198,11 +177,8 @@ def tensors(graph: Graph, model: nn.Module) -> Dict[str, torch.Tensor]:
 
 
 def to_neutral(role: str, tensor: torch.Tensor) -> Array:
-    array = tensor.detach().float().cpu().numpy()
-    return np.array(
-        array.transpose(np.argsort(TO_TORCH[role])) if role in TO_TORCH else array
-    )  # training goes on below
+    return np.array(LAYOUT.to_neutral(role, tensor.detach().float().cpu().numpy()))  # training goes on below
 
 
 def from_neutral(role: str, array: Array) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array.transpose(TO_TORCH[role]) if role in TO_TORCH else array))
+    return torch.from_numpy(LAYOUT.from_neutral(role, array))

@@ -7,25 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from paceline.studies.audit.printed_rows import (
-    BUSY_DEVICES,
-    BUSY_PERCENT,
-    EFFICIENCY,
-    EPOCH_SECONDS,
-    IDLE_MEMORY,
-    IMAGES_PER_SECOND,
-    LOG_SECONDS,
-    MEMORY,
-    PEAK_MEMORY,
-    SECONDS,
-    SPEED_UP,
-    STEP_SECONDS,
-    SYSTEM_SECONDS,
-    USER_SECONDS,
-    WITHOUT_UNIT,
-    AuditFinding,
-    Document,
-)
+from paceline.studies.audit import printed_rows as p
 from paceline.studies.audit.rules import (
     accuracies,
     commands,
@@ -36,7 +18,6 @@ from paceline.studies.audit.rules import (
     prose_orders,
     prose_ratios,
     trends,
-    units,
 )
 from paceline.studies.audit.rules.definition import FigureKey, Rule, TableCheck, of_rows, of_tables
 
@@ -64,7 +45,9 @@ RULES = (
     Rule("memory", "memory = peak - idle of each device", of_rows(memories.memory_difference)),
     Rule("unit", "the same digits have the same unit in summary and log", of_tables(memories.units)),
     Rule(
-        "one unit", "note: figures of a column have one unit; of several, all are converted", of_tables(units.one_unit)
+        "one unit",
+        "note: figures of a column have one unit; of several, all are converted",
+        of_tables(memories.one_unit),
     ),
     Rule("speed-up", "speed-up = speed / speed of one device", of_tables(equations.speed_up)),
     Rule("efficiency", "efficiency = speed-up / devices", of_tables(equations.efficiency)),
@@ -85,21 +68,23 @@ RULES = (
 
 ALONE = "no other figure follows from it"
 WHY = {  # no check
-    SECONDS: "no epochs with a time for each, no log, and no other numbers of devices that it would contradict",
-    EPOCH_SECONDS: "no training time or speed in its row, and no other numbers of devices that it would contradict",
-    IMAGES_PER_SECOND: "no time in its row, and no other numbers of devices that it would contradict",
-    STEP_SECONDS: "no speed and batch in its row",
-    MEMORY: "no peak and idle memory in its row, and no sum over cards",
-    PEAK_MEMORY: "no difference from the idle memory is printed",
-    IDLE_MEMORY: "no difference from the peak memory is printed",
-    SPEED_UP: "no single row of one device with the same setting, and no efficiency",
-    EFFICIENCY: "no speed-up in its row",
-    BUSY_DEVICES: "no number of devices in its row",
-    BUSY_PERCENT: "twice as much would still be within 100 %",
-    USER_SECONDS: "its program has too few runs that need as much processor time for each second",
-    SYSTEM_SECONDS: "twice as much would still be less than user time",
-    LOG_SECONDS: "no time in the summary",
-    **{f"{name}{WITHOUT_UNIT}": "others of its column have a unit" for name in (MEMORY, SECONDS, EPOCH_SECONDS)},
+    p.SECONDS: "no epochs with a time for each, no log, and no other numbers of devices that it would contradict",
+    p.EPOCH_SECONDS: "no training time or speed in its row, and no other numbers of devices that it would contradict",
+    p.IMAGES_PER_SECOND: "no time in its row, and no other numbers of devices that it would contradict",
+    p.STEP_SECONDS: "no speed and batch in its row",
+    p.MEMORY: "no peak and idle memory in its row, and no sum over cards",
+    p.PEAK_MEMORY: "no difference from the idle memory is printed",
+    p.IDLE_MEMORY: "no difference from the peak memory is printed",
+    p.SPEED_UP: "no single row of one device with the same setting, and no efficiency",
+    p.EFFICIENCY: "no speed-up in its row",
+    p.BUSY_DEVICES: "no number of devices in its row",
+    p.BUSY_PERCENT: "twice as much would still be within 100 %",
+    p.USER_SECONDS: "its program has too few runs that need as much processor time for each second",
+    p.SYSTEM_SECONDS: "twice as much would still be less than user time",
+    p.LOG_SECONDS: "no time in the summary",
+    **{
+        f"{name}{p.WITHOUT_UNIT}": "others of its column have a unit" for name in (p.MEMORY, p.SECONDS, p.EPOCH_SECONDS)
+    },
 }
 ACCURACY = "twice as much would be in range, and too few rows of its setting agree"
 
@@ -115,16 +100,16 @@ class UncheckedFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class AuditJudgement:
-    verdicts: list[AuditFinding | None]  # None: a check that passed
+    verdicts: list[p.AuditFinding | None]  # None: a check that passed
     unchecked: tuple[UncheckedFigures, ...]
 
 
-def examine(document: Document) -> list[AuditFinding | None]:
+def examine(document: p.Document) -> list[p.AuditFinding | None]:
     """Every check that the figures allow."""
     return judge(document).verdicts
 
 
-def judge(document: Document) -> AuditJudgement:
+def judge(document: p.Document) -> AuditJudgement:
     """Likewise, with the figures that none of them holds."""
     checks = [(rule, check) for rule in RULES for check in rule.check(document)]
     wrong = {figure for _, check in checks if check.text and check.counts for figure in check.covers}
@@ -140,13 +125,13 @@ def _is_idle_note(check: TableCheck, wrong: set[FigureKey]) -> bool:
     return bool(wrong.intersection(check.against)) or (bool(check.covers) and wrong.issuperset(check.covers))
 
 
-def _verdict(rule: Rule, check: TableCheck) -> AuditFinding | None:
+def _verdict(rule: Rule, check: TableCheck) -> p.AuditFinding | None:
     if check.text is None:
         return None
-    return AuditFinding(where=check.where, rule=rule.name, text=check.text, counts=check.counts)
+    return p.AuditFinding(where=check.where, rule=rule.name, text=check.text, counts=check.counts)
 
 
-def _unchecked(document: Document, covered: set[FigureKey]) -> list[UncheckedFigures]:
+def _unchecked(document: p.Document, covered: set[FigureKey]) -> list[UncheckedFigures]:
     counts: Counter[tuple[str, str, str]] = Counter()
     for table in document.tables:
         for row in table.rows:

@@ -1,4 +1,4 @@
-"""Memory of devices: differences, units, sums over cards, and cards that were filled beforehand."""
+"""Memory of devices: differences, sums over cards, cards that were filled beforehand; and units, also of times."""
 
 from __future__ import annotations
 
@@ -6,17 +6,7 @@ import statistics
 from collections.abc import Iterable
 from itertools import groupby, pairwise
 
-from paceline.studies.audit.printed_rows import (
-    DEVICES,
-    IDLE_MEMORY,
-    MEBIBYTES,
-    MEMORY,
-    PEAK_MEMORY,
-    Document,
-    PrintedNumber,
-    PrintedRow,
-    PrintedTable,
-)
+from paceline.studies.audit import printed_rows as p
 from paceline.studies.audit.rules.definition import Checks, TableCheck, contradiction, figures, off
 
 SAME_MEMORY = 0.001  # so alike is every card when it is filled and not used
@@ -25,11 +15,11 @@ CARDS_GIB = (2, 3, 4, 6, 8, 11, 12, 16, 24, 32, 40, 48, 80, 96)
 FILLED = 0.88  # part of a card that is taken where all of it is: TensorFlow took 10,944 MiB of a K80 with 12 GB
 TOTAL_WORDS = ("total memory", "memory total", "sum of", "all gpus", "all cards", "all devices", "(total", "(sum")
 
-Held = tuple[PrintedRow, PrintedNumber, PrintedNumber]  # with memory and devices
+Held = tuple[p.PrintedRow, p.PrintedNumber, p.PrintedNumber]  # with memory and devices
 
 
-def memory_difference(row: PrintedRow) -> Checks:
-    printed, peaks, idles = (row.quantities.get(name, ()) for name in (MEMORY, PEAK_MEMORY, IDLE_MEMORY))
+def memory_difference(row: p.PrintedRow) -> Checks:
+    printed, peaks, idles = (row.quantities.get(name, ()) for name in (p.MEMORY, p.PEAK_MEMORY, p.IDLE_MEMORY))
     if not printed or not len(printed) == len(peaks) == len(idles):
         return
     factor = _factor(row)
@@ -37,21 +27,21 @@ def memory_difference(row: PrintedRow) -> Checks:
         right, within = peak.value - idle.value, (memory.step + peak.step + idle.step) / 2
         text = contradiction(memory, right, within, f"{peak.text} - {idle.text}")
         converted = contradiction(memory, right * factor, within * max(factor, 1), "")
-        yield TableCheck(row.where, text if converted else None, figures(row, MEMORY, PEAK_MEMORY, IDLE_MEMORY))
+        yield TableCheck(row.where, text if converted else None, figures(row, p.MEMORY, p.PEAK_MEMORY, p.IDLE_MEMORY))
 
 
-def _factor(row: PrintedRow) -> float:
+def _factor(row: p.PrintedRow) -> float:
     """From the unit of the peak to that of the difference."""
-    here, there = (row.units.get(name, "").lower() for name in (MEMORY, PEAK_MEMORY))
-    return MEBIBYTES[there] / MEBIBYTES[here] if here in MEBIBYTES and there in MEBIBYTES else 1.0
+    here, there = (row.units.get(name, "").lower() for name in (p.MEMORY, p.PEAK_MEMORY))
+    return p.MEBIBYTES[there] / p.MEBIBYTES[here] if here in p.MEBIBYTES and there in p.MEBIBYTES else 1.0
 
 
-def units(table: PrintedTable) -> Checks:
+def units(table: p.PrintedTable) -> Checks:
     """The same digits under another unit; said once for a table."""
-    differing = [row for row in table.rows if _factor(row) != 1 and row.quantities.get(IDLE_MEMORY)]
+    differing = [row for row in table.rows if _factor(row) != 1 and row.quantities.get(p.IDLE_MEMORY)]
     for row in differing[:1]:
-        memory, peak, idle = (row.quantities[name][0] for name in (MEMORY, PEAK_MEMORY, IDLE_MEMORY))
-        here, there, right = row.units[MEMORY], row.units[PEAK_MEMORY], peak.value - idle.value
+        memory, peak, idle = (row.quantities[name][0] for name in (p.MEMORY, p.PEAK_MEMORY, p.IDLE_MEMORY))
+        here, there, right = row.units[p.MEMORY], row.units[p.PEAK_MEMORY], peak.value - idle.value
         same_digits = abs(memory.value - right) <= memory.step
         text = (
             f"printed {memory.text} {here}, but {peak.text} - {idle.text} {there} = {right * _factor(row):.0f} {here}"
@@ -59,7 +49,7 @@ def units(table: PrintedTable) -> Checks:
         yield TableCheck(table.title, text if same_digits and abs(_factor(row) - 1) * right > memory.step else None)
 
 
-def filled_memory(table: PrintedTable) -> Checks:
+def filled_memory(table: p.PrintedTable) -> Checks:
     """Memory of all devices that is the same for each card, whatever the number of cards."""
     found = _held(table.rows)
     if not _is_filled(found):
@@ -77,7 +67,9 @@ def filled_memory(table: PrintedTable) -> Checks:
         right = each * devices.value
         wrong = f"printed {memory.text}, but {devices.text} x {each:,.0f}, as in the other columns, = {right:.0f}"
         is_wrong = abs(memory.value / right - 1) > 10 * SAME_MEMORY
-        yield TableCheck(row.where, f"{wrong} ({off(memory.value, right)})" if is_wrong else None, figures(row, MEMORY))
+        yield TableCheck(
+            row.where, f"{wrong} ({off(memory.value, right)})" if is_wrong else None, figures(row, p.MEMORY)
+        )
 
 
 def _is_filled(found: list[Held]) -> bool:
@@ -90,17 +82,17 @@ def _is_filled(found: list[Held]) -> bool:
     return differing <= (len(each) > FEWEST_COUNTS)
 
 
-def _held(rows: Iterable[PrintedRow]) -> list[Held]:
+def _held(rows: Iterable[p.PrintedRow]) -> list[Held]:
     """By the number of devices."""
     found = [
         (row, m, d)
         for row in rows
-        if (m := row.one(MEMORY)) and m.value > 0 and (d := row.one(DEVICES)) and d.value > 0
+        if (m := row.one(p.MEMORY)) and m.value > 0 and (d := row.one(p.DEVICES)) and d.value > 0
     ]
     return sorted(found, key=lambda each: each[2].value)
 
 
-def sums(document: Document) -> Checks:
+def sums(document: p.Document) -> Checks:
     """Each card of a sum adds at least its copy of the weights, whether the batch is split or not."""
     headings = {table.memory_heading for table in document.tables if _is_filled(_held(table.rows))} - {""}
     for table in document.tables:
@@ -112,7 +104,7 @@ def sums(document: Document) -> Checks:
             yield from _sum(table, _held(rows))
 
 
-def _sum(table: PrintedTable, found: list[Held]) -> Checks:
+def _sum(table: p.PrintedTable, found: list[Held]) -> Checks:
     """From each number of cards to the next."""
     if _is_filled(found):
         return
@@ -122,4 +114,14 @@ def _sum(table: PrintedTable, found: list[Held]) -> Checks:
         text = f"memory is not a sum over cards: {more.text} on {many.text} after {less.text} on {few.text}{added}"
         is_wrong = few.value < many.value and more.value < less.value * (1 - SAME_MEMORY) + weights
         if is_wrong or more.value < 2 * less.value:
-            yield TableCheck(table.title, text if is_wrong else None, figures(fewer, MEMORY))
+            yield TableCheck(table.title, text if is_wrong else None, figures(fewer, p.MEMORY))
+
+
+def one_unit(table: p.PrintedTable) -> Checks:
+    """Of several, all figures were converted to one; it is named because its reader may not have noticed."""
+    for quantity, (unit, *others) in table.units.items():
+        known = [unit, *filter(None, others)]
+        compared = f"; compared in {unit}" if quantity == p.MEMORY and len(known) > 1 else ""
+        without = ", and without a unit" if "" in others else ""
+        text = f"{quantity} is printed in {' and '.join(known)}{without}{compared}"
+        yield TableCheck(table.title, text, counts=False)

@@ -5,24 +5,18 @@ from __future__ import annotations
 from functools import cache
 from itertools import pairwise
 
-from paceline.studies.audit.printed_rows import (
-    DEVICES,
-    IMAGES_PER_SECOND,
-    Document,
-    ProseOrder,
-    RankedPlace,
-)
+from paceline.studies.audit import printed_rows as p
 from paceline.studies.audit.rules.definition import Checks, TableCheck
 from paceline.studies.audit.rules.prose_ratios import shown, summaries, total
 
-MORE_IS_BETTER = (IMAGES_PER_SECOND,)
+MORE_IS_BETTER = (p.IMAGES_PER_SECOND,)
 
 Ranked = tuple[float, str, str]  # a value of which less is better, what is printed, and where
 RanksOfRows = dict[str, list[Ranked]]  # by quantity
 RanksByCount = dict[float, list[RanksOfRows]]  # by the number of devices
 
 
-def orders(document: Document) -> Checks:
+def orders(document: p.Document) -> Checks:
     """Each place of an order against the next; where a place means several rows, one pair in order will do."""
     ranks = DocumentRanks(document)
     for order in document.orders:
@@ -33,7 +27,7 @@ def orders(document: Document) -> Checks:
 class DocumentRanks:
     """Figures by what an order may call them, so that it need not walk over all rows."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: p.Document) -> None:
         quantities = {quantity for order in document.orders for quantity in order.quantities}
         self.by_row: dict[str, RanksOfRows] = {}
         self.by_name: dict[str, RanksByCount] = {}
@@ -43,12 +37,12 @@ class DocumentRanks:
                 figure = row.quantities[quantity]
                 sign = -1 if quantity in MORE_IS_BETTER else 1
                 ranks.setdefault(quantity, []).append((sign * total(figure), shown(figure), row.where))
-            if devices := row.one(DEVICES):
+            if devices := row.one(p.DEVICES):
                 for name in {"", *map(str.lower, row.about)}:
                     self.by_name.setdefault(name, {}).setdefault(devices.value, []).append(ranks)
         self.of = cache(self._of)
 
-    def _of(self, place: RankedPlace) -> RanksOfRows:
+    def _of(self, place: p.RankedPlace) -> RanksOfRows:
         """Of each quantity the best and the worst, or the only one."""
         counts = self.by_name.get(place.framework.lower(), {})
         meant = [place.fewest] if place.fewest == place.most else [n for n in counts if place.fewest <= n <= place.most]
@@ -59,7 +53,7 @@ class DocumentRanks:
         return {quantity: ranks if len(ranks) == 1 else [min(ranks), max(ranks)] for quantity, ranks in found.items()}
 
 
-def _compared(order: ProseOrder, better: RankedPlace, worse: RankedPlace, ranks: DocumentRanks) -> Checks:
+def _compared(order: p.ProseOrder, better: p.RankedPlace, worse: p.RankedPlace, ranks: DocumentRanks) -> Checks:
     over, under = ranks.of(better), ranks.of(worse)
     pairs = [
         (quantity, over[quantity], under[quantity])

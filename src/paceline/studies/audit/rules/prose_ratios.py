@@ -6,22 +6,13 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cache
 
-from paceline.studies.audit.printed_rows import (
-    DEVICES,
-    MEBIBYTES,
-    MEMORY,
-    Document,
-    PrintedNumber,
-    PrintedRow,
-    PrintedTable,
-    ProseRatio,
-)
+from paceline.studies.audit import printed_rows as p
 from paceline.studies.audit.rules.definition import Checks, FigureKey, TableCheck, figures
 
 MOST_SHOWN = 5  # ratios in a sentence
 SAME = 1e-12
 
-Side = dict[str, tuple[PrintedRow, tuple[PrintedNumber, ...]]]  # figures of a framework by their devices
+Side = dict[str, tuple[p.PrintedRow, tuple[p.PrintedNumber, ...]]]  # figures of a framework by their devices
 
 
 @dataclass(frozen=True)
@@ -33,7 +24,7 @@ class TableRatios:
     covers: tuple[FigureKey, ...]  # of several, another may fit as well
 
 
-def claims(document: Document) -> Checks:
+def claims(document: p.Document) -> Checks:
     """Ratios in the prose, on every set of devices that both sides have; right on some of them is a note."""
     rows = _rows_by_name(document)
 
@@ -51,7 +42,7 @@ def claims(document: Document) -> Checks:
             yield _check(claim, found)
 
 
-def _check(claim: ProseRatio, found: TableRatios) -> TableCheck:
+def _check(claim: p.ProseRatio, found: TableRatios) -> TableCheck:
     printed, half = claim.factor, claim.factor.step / 2 + SAME
     every = len(found.ordered)
     fits = bisect_right(found.ordered, printed.value + half) - bisect_left(found.ordered, printed.value - half)
@@ -81,50 +72,50 @@ def _ratios(better: Side, worse: Side, quantity: str) -> TableRatios:
     )
 
 
-def _factor(row: PrintedRow, other: PrintedRow, quantity: str) -> float | None:
+def _factor(row: p.PrintedRow, other: p.PrintedRow, quantity: str) -> float | None:
     """From the unit of one row to that of another; None where only one of them has any."""
     here, there = _unit(row, quantity), _unit(other, quantity)
     if here == there:
         return 1.0
-    return MEBIBYTES[here] / MEBIBYTES[there] if here in MEBIBYTES and there in MEBIBYTES else None
+    return p.MEBIBYTES[here] / p.MEBIBYTES[there] if here in p.MEBIBYTES and there in p.MEBIBYTES else None
 
 
-def _unit(row: PrintedRow, quantity: str) -> str:
-    return row.units.get(quantity, "").lower() if quantity == MEMORY else ""
+def _unit(row: p.PrintedRow, quantity: str) -> str:
+    return row.units.get(quantity, "").lower() if quantity == p.MEMORY else ""
 
 
-def _with_unit(row: PrintedRow, quantity: str, of: PrintedRow) -> str:
+def _with_unit(row: p.PrintedRow, quantity: str, of: p.PrintedRow) -> str:
     figure = shown(row.quantities[quantity])
     return figure if _unit(row, quantity) == _unit(of, quantity) else f"{figure} {row.units[quantity]}"
 
 
-def _rows_by_name(document: Document) -> dict[tuple[str, str], list[PrintedRow]]:
+def _rows_by_name(document: p.Document) -> dict[tuple[str, str], list[p.PrintedRow]]:
     """Those that a claim may be about; a summary comes before a log."""
     quantities = {claim.quantity for claim in document.claims}
-    found: dict[tuple[str, str], list[PrintedRow]] = {}
+    found: dict[tuple[str, str], list[p.PrintedRow]] = {}
     for row in (row for table in summaries(document) for row in table.rows if len(row.about) == 2):
         for quantity in quantities & row.quantities.keys():
             found.setdefault((row.about[0].lower(), quantity), []).append(row)
     return found
 
 
-def _by_devices(rows: list[PrintedRow], quantity: str, devices: int | None) -> Side:
+def _by_devices(rows: list[p.PrintedRow], quantity: str, devices: int | None) -> Side:
     found: Side = {}
     for row in rows:
-        count = row.one(DEVICES)
+        count = row.one(p.DEVICES)
         if count and devices in (None, count.value) and row.quantities[quantity]:
             found.setdefault(row.about[1], (row, row.quantities[quantity]))
     return found
 
 
-def summaries(document: Document) -> list[PrintedTable]:
+def summaries(document: p.Document) -> list[p.PrintedTable]:
     return [table for table in document.tables if not table.is_log] or list(document.tables)
 
 
-def total(found: tuple[PrintedNumber, ...]) -> float:
+def total(found: tuple[p.PrintedNumber, ...]) -> float:
     return sum(figure.value for figure in found)
 
 
-def shown(found: tuple[PrintedNumber, ...]) -> str:
+def shown(found: tuple[p.PrintedNumber, ...]) -> str:
     joined = " + ".join(figure.text for figure in found)
     return f"({joined})" if len(found) > 1 else joined

@@ -8,19 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from paceline.studies.audit.printed_rows import (
-    DEVICES,
-    EPOCH_SECONDS,
-    EPOCHS,
-    IMAGES_PER_SECOND,
-    MEMORY,
-    SECONDS,
-    SYSTEM_SECONDS,
-    USER_SECONDS,
-    PrintedNumber,
-    PrintedRow,
-    PrintedTable,
-)
+from paceline.studies.audit import printed_rows as p
 from paceline.studies.audit.rules.definition import Checks, FigureKey, TableCheck, figures
 from paceline.studies.audit.rules.robust_statistics import spread, two_way
 
@@ -34,8 +22,8 @@ LEAST_FROM_NEIGHBOURS = 0.10
 MUCH = 1.5  # times as fast as its neighbours: more than any overhead of several devices explains
 FEWEST = 3  # settings and numbers of devices that make a pattern
 JUMP = 1.6  # times what the figures on both sides make by interpolation
-SPEEDS = {IMAGES_PER_SECOND: 1, EPOCH_SECONDS: -1, SECONDS: -1}  # -1: less is faster
-SMOOTH = (*SPEEDS, MEMORY, USER_SECONDS, SYSTEM_SECONDS)
+SPEEDS = {p.IMAGES_PER_SECOND: 1, p.EPOCH_SECONDS: -1, p.SECONDS: -1}  # -1: less is faster
+SMOOTH = (*SPEEDS, p.MEMORY, p.USER_SECONDS, p.SYSTEM_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -44,7 +32,7 @@ class TrendPoint:
 
     count: int
     value: float
-    rows: tuple[tuple[PrintedRow, PrintedNumber], ...]
+    rows: tuple[tuple[p.PrintedRow, p.PrintedNumber], ...]
 
     @property
     def text(self) -> str:
@@ -57,28 +45,27 @@ class TrendPoint:
 TrendColumn = list[TrendPoint]
 
 
-def columns(table: PrintedTable, quantity: str) -> Iterator[tuple[str, TrendColumn]]:
+def columns(table: p.PrintedTable, quantity: str) -> Iterator[tuple[str, TrendColumn]]:
     """Rows of one setting by their number of devices."""
-    found: dict[tuple[str, ...], dict[int, list[tuple[PrintedRow, PrintedNumber]]]] = {}
+    found: dict[tuple[str, ...], dict[int, list[tuple[p.PrintedRow, p.PrintedNumber]]]] = {}
     for row in table.rows:
-        figure, devices = row.one(quantity), row.one(DEVICES)
+        figure, devices = row.one(quantity), row.one(p.DEVICES)
         if row.setting is None or not figure or not devices or figure.value <= 0 or devices.value <= 0:
             continue
-        epochs = row.one(EPOCHS) if quantity == SECONDS else None
+        epochs = row.one(p.EPOCHS) if quantity == p.SECONDS else None
         setting = (*row.setting, epochs.text if epochs else "")
         found.setdefault(setting, {}).setdefault(int(devices.value), []).append((row, figure))
     for setting, points in found.items():
         yield (
             " | ".join(setting),
-            [TrendPoint(count, _middle(rows), tuple(rows)) for count, rows in sorted(points.items())],
+            [
+                TrendPoint(count, statistics.median(figure.value for _, figure in rows), tuple(rows))
+                for count, rows in sorted(points.items())
+            ],
         )
 
 
-def _middle(rows: list[tuple[PrintedRow, PrintedNumber]]) -> float:
-    return rows[0][1].value if len(rows) == 1 else statistics.median(figure.value for _, figure in rows)
-
-
-def linear(table: PrintedTable) -> Checks:
+def linear(table: p.PrintedTable) -> Checks:
     """Twice as many devices are at most twice as fast, and somewhat more at best."""
     for quantity, sign in SPEEDS.items():
         for _, column in columns(table, quantity):
@@ -115,7 +102,7 @@ def _wrong_one(column: TrendColumn, i: int, sign: int) -> TrendPoint:
     return column[i] if without_many > without_few else column[i + 1]
 
 
-def neighbours(table: PrintedTable) -> Checks:
+def neighbours(table: p.PrintedTable) -> Checks:
     """Settings that scale alike: a figure that does not, where its own column also speaks against it."""
     for quantity, sign in SPEEDS.items():
         by_setting = {setting: column for setting, column in columns(table, quantity) if len(column) >= FEWEST}
@@ -156,7 +143,7 @@ def _speaks_against(column: TrendColumn, i: int, sign: int, *, slow: bool) -> bo
     return i > 0 and _gain(column[i - 1], column[i], sign) > ABOVE_LINEAR
 
 
-def smooth(table: PrintedTable) -> Checks:
+def smooth(table: p.PrintedTable) -> Checks:
     """A figure far from the line between those of fewer and of more devices: nothing more than a note."""
     for quantity in SMOOTH:
         for _, column in columns(table, quantity):

@@ -7,33 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from paceline.studies.audit.printed_rows import (
-    DEVICES,
-    IDLE_MEMORY,
-    LOG_SECONDS,
-    MEMORY,
-    PEAK_MEMORY,
-    SECONDS,
-    SYSTEM_SECONDS,
-    USER_SECONDS,
-    PrintedCommand,
-    PrintedNumber,
-    PrintedRow,
-    PrintedTable,
-    device_kind,
-    duration,
-    exact,
-    memory_unit,
-    number,
-)
+from paceline.studies.audit import printed_rows as p
 
-TIMES = {"real": SECONDS, "user": USER_SECONDS, "sys": SYSTEM_SECONDS}
+TIMES = {"real": p.SECONDS, "user": p.USER_SECONDS, "sys": p.SYSTEM_SECONDS}
 MOST_LOGS = 50  # sets of so many devices in the logs of a framework: of more, none is held against a summary
 DIFFERENCE = re.compile(r"\(\s{0,9}(\d[\d.,]{0,15})\s{0,9}[-−]\s{0,9}(\d[\d.,]{0,15})\s{0,9}\)")
 
 
 DeviceWords = tuple[frozenset[str], ...]  # of the name of each
-LogsOfFramework = dict[tuple[str, float], dict[DeviceWords, list[PrintedRow]]]  # and of so many devices
+LogsOfFramework = dict[tuple[str, float], dict[DeviceWords, list[p.PrintedRow]]]  # and of so many devices
 
 
 @dataclass(frozen=True)
@@ -58,52 +40,52 @@ def of_devices(blocks: Sequence[LogBlock]) -> list[LogBlock]:
     return [block for block in blocks if "+" in block.heading or block.heading in names]
 
 
-def commands_of(blocks: Iterable[LogBlock]) -> list[PrintedCommand]:
+def commands_of(blocks: Iterable[LogBlock]) -> list[p.PrintedCommand]:
     return [
-        PrintedCommand(block.where, block.lines[0].strip(), block.devices, block.above)
+        p.PrintedCommand(block.where, block.lines[0].strip(), block.devices, block.above)
         for block in blocks
         if block.lines
     ]
 
 
-def log_table(blocks: Iterable[LogBlock]) -> PrintedTable:
+def log_table(blocks: Iterable[LogBlock]) -> p.PrintedTable:
     rows = [row for block in blocks if len((row := _row(block)).quantities) > 1]
-    return PrintedTable("log", tuple(rows), is_log=True)
+    return p.PrintedTable("log", tuple(rows), is_log=True)
 
 
-def _row(block: LogBlock) -> PrintedRow:
-    quantities: dict[str, tuple[PrintedNumber, ...]] = {DEVICES: (exact(block.devices),)}
+def _row(block: LogBlock) -> p.PrintedRow:
+    quantities: dict[str, tuple[p.PrintedNumber, ...]] = {p.DEVICES: (p.exact(block.devices),)}
     units: dict[str, str] = {}
     for line in block.lines:
         word, _, rest = line.strip().partition("\t" if "\t" in line.strip() else " ")
-        if word in TIMES and (seconds := duration(rest)):
+        if word in TIMES and (seconds := p.duration(rest)):
             quantities[TIMES[word]] = (seconds,)
         found = DIFFERENCE.findall(line) if "memory" in line.lower() else []
-        pairs = [(number(peak), number(idle)) for peak, idle in found]
+        pairs = [(p.number(peak), p.number(idle)) for peak, idle in found]
         if pairs and all(peak and idle for peak, idle in pairs):
-            quantities[PEAK_MEMORY] = tuple(peak for peak, _ in pairs if peak)
-            quantities[IDLE_MEMORY] = tuple(idle for _, idle in pairs if idle)
-            units = dict.fromkeys((PEAK_MEMORY, IDLE_MEMORY), memory_unit(line))
-    kind = device_kind(block.heading)
+            quantities[p.PEAK_MEMORY] = tuple(peak for peak, _ in pairs if peak)
+            quantities[p.IDLE_MEMORY] = tuple(idle for _, idle in pairs if idle)
+            units = dict.fromkeys((p.PEAK_MEMORY, p.IDLE_MEMORY), p.memory_unit(line))
+    kind = p.device_kind(block.heading)
     setting = None if kind is None else (block.above, kind)
-    return PrintedRow(
+    return p.PrintedRow(
         f"{block.above}, {block.where}", (block.above, block.heading), quantities, units=units, setting=setting
     )
 
 
-def with_logs(tables: Sequence[PrintedTable], log: PrintedTable) -> list[PrintedTable]:
+def with_logs(tables: Sequence[p.PrintedTable], log: p.PrintedTable) -> list[p.PrintedTable]:
     """What the log has of the rows of a summary, if just one of its blocks can be meant."""
     logs: LogsOfFramework = {}
     for row in log.rows:
-        devices = row.one(DEVICES)
+        devices = row.one(p.DEVICES)
         of_framework = logs.setdefault((row.about[0].lower(), devices.value if devices else 0), {})
         of_framework.setdefault(_words(row.about[1]), []).append(row)
     return [replace(table, rows=tuple(_joined(row, logs) for row in table.rows)) for table in tables]
 
 
-def _joined(row: PrintedRow, logs: LogsOfFramework) -> PrintedRow:
-    devices = row.one(DEVICES)
-    if len(row.about) != 2 or not devices or not (SECONDS in row.quantities or MEMORY in row.quantities):
+def _joined(row: p.PrintedRow, logs: LogsOfFramework) -> p.PrintedRow:
+    devices = row.one(p.DEVICES)
+    if len(row.about) != 2 or not devices or not (p.SECONDS in row.quantities or p.MEMORY in row.quantities):
         return row
     candidates, here = logs.get((row.about[0].lower(), devices.value), {}), _words(row.about[1])
     if len(candidates) > MOST_LOGS:
@@ -112,10 +94,10 @@ def _joined(row: PrintedRow, logs: LogsOfFramework) -> PrintedRow:
     if len(meant) != 1:
         return row
     log, added = meant[0], dict(row.quantities)
-    if MEMORY in row.quantities:
-        added.update({name: log.quantities[name] for name in (PEAK_MEMORY, IDLE_MEMORY) if name in log.quantities})
-    if SECONDS in row.quantities and SECONDS in log.quantities:
-        added[LOG_SECONDS] = log.quantities[SECONDS]
+    if p.MEMORY in row.quantities:
+        added.update({name: log.quantities[name] for name in (p.PEAK_MEMORY, p.IDLE_MEMORY) if name in log.quantities})
+    if p.SECONDS in row.quantities and p.SECONDS in log.quantities:
+        added[p.LOG_SECONDS] = log.quantities[p.SECONDS]
     return replace(row, quantities=added, units={**log.units, **row.units})
 
 

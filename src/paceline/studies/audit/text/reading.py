@@ -49,10 +49,9 @@ def read_csv(name: str, text: str) -> Document:
 class MarkdownReader:
     """A Markdown text, line by line."""
 
+    context: ProseContext
     headings: dict[int, str] = field(default_factory=dict)
     caption: str = ""
-    context: ProseContext = field(default_factory=ProseContext)
-    several: bool = False  # machines, anywhere in the text
     machine_level: int = 0  # of the heading under which the machine was named
     tables: list[PrintedTable] = field(default_factory=list)
     claims: list[ProseRatio] = field(default_factory=list)
@@ -96,14 +95,11 @@ class MarkdownReader:
             self.context.machine = self.context.machine if larger else named
             self.machine_level = max(self.headings, default=0)
 
-    def context_of_table(self) -> ProseContext:
-        return ProseContext(self.context.epochs, self.context.dataset, self.context.machine, self.several)
-
 
 def read_markdown(name: str, text: str) -> Document:
     """All tables, with what the prose above them says; claims in the prose; logs under headings of devices."""
     lines = text.splitlines()
-    reader = MarkdownReader(several=any(map(speaks_of_several, lines)))
+    reader = MarkdownReader(ProseContext(several=any(map(speaks_of_several, lines))))
     position = 0
     while position < len(lines):
         line = lines[position]
@@ -146,7 +142,7 @@ def _grid(reader: MarkdownReader, lines: list[str], start: int) -> int:
     while end < len(lines) and "|" in lines[end]:
         end += 1
     rows = [(i + 1, _cells(lines[i])) for i in range(start, end) if not _is_rule(lines[i])]
-    reader.tables.append(table_of(reader.title, reader.last_heading, rows, reader.context_of_table()))
+    reader.tables.append(table_of(reader.title, reader.last_heading, rows, reader.context))
     return end
 
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from paceline.studies.audit.printed_rows import (
-    EPOCH_SECONDS,
-    IMAGES_PER_SECOND,
-    MEMORY,
-    SECONDS,
-    ProseOrder,
-    ProseRatio,
-    RankedPlace,
-    number,
-)
+from paceline.studies.audit import printed_rows as p
 
 NAME = r"(?<!\w)(?P<{}>\w{{1,40}})"
 BETTER, WORSE = NAME.format("better"), NAME.format("worse")
@@ -22,10 +13,10 @@ FACTOR = r"(?P<factor>\d{1,9}(?:\.\d{1,9})?)\s?[x×]"
 CLAIMS = tuple(
     (quantity, re.compile(form, re.IGNORECASE))
     for quantity, form in (
-        (SECONDS, rf"{BETTER} (?:is )?faster than {WORSE}[^()]{{0,200}}\({FACTOR}\)"),
-        (SECONDS, rf"{BETTER} is {FACTOR} (?:faster than|as fast as) {WORSE}"),
+        (p.SECONDS, rf"{BETTER} (?:is )?faster than {WORSE}[^()]{{0,200}}\({FACTOR}\)"),
+        (p.SECONDS, rf"{BETTER} is {FACTOR} (?:faster than|as fast as) {WORSE}"),
         (
-            MEMORY,
+            p.MEMORY,
             rf"{BETTER} (?:is |are )?(?:more )?memory[ -]ef{{1,2}}icient (?:compared to|than) {WORSE}[^()]{{0,200}}"
             rf"\({FACTOR}\)",
         ),
@@ -40,22 +31,22 @@ MULTI = re.compile(
     r"\bmulti[ -]?(?:gpu|device|card)s? (?:is |are )?(?P<how>slower|faster) than (?:a )?single", re.IGNORECASE
 )
 SPEED = re.compile(r"\b(speed|throughput|images|faster|performance)", re.IGNORECASE)
-SPEEDS = (IMAGES_PER_SECOND, EPOCH_SECONDS, SECONDS)
+SPEEDS = (p.IMAGES_PER_SECOND, p.EPOCH_SECONDS, p.SECONDS)
 MANY = 10**9
 
 
-def claim_in(line: str, where: str) -> ProseRatio | None:
+def claim_in(line: str, where: str) -> p.ProseRatio | None:
     """A ratio; one that names a single device speaks of nothing else."""
     for quantity, form in CLAIMS:
         claimed = form.search(line)
-        factor = number(claimed["factor"]) if claimed else None
+        factor = p.number(claimed["factor"]) if claimed else None
         if claimed and factor:
             devices = 1 if SINGLE.search(line) else None
-            return ProseRatio(where, quantity, claimed["better"], claimed["worse"], factor, devices)
+            return p.ProseRatio(where, quantity, claimed["better"], claimed["worse"], factor, devices)
     return None
 
 
-def order_in(line: str, where: str) -> ProseOrder | None:
+def order_in(line: str, where: str) -> p.ProseOrder | None:
     """2GPU > 3GPU > 1GPU, where the line speaks of speed; or several devices against a single one."""
     owner = OWNER.search(line)
     framework = owner[1] if owner else ""
@@ -63,8 +54,8 @@ def order_in(line: str, where: str) -> ProseOrder | None:
     if chain and SPEED.search(line):
         counts = [int(count) for count in re.findall(r"\d+", chain[0])]
         if all(a != b for a, b in pairwise(counts)):
-            return ProseOrder(where, SPEEDS, tuple(RankedPlace(f"{n} GPU", framework, n, n) for n in counts))
+            return p.ProseOrder(where, SPEEDS, tuple(p.RankedPlace(f"{n} GPU", framework, n, n) for n in counts))
     if found := MULTI.search(line):
-        single, several = RankedPlace("a single one", framework, 1, 1), RankedPlace("several", framework, 2, MANY)
-        return ProseOrder(where, SPEEDS, (several, single) if found["how"].lower() == "faster" else (single, several))
+        single, several = p.RankedPlace("a single one", framework, 1, 1), p.RankedPlace("several", framework, 2, MANY)
+        return p.ProseOrder(where, SPEEDS, (several, single) if found["how"].lower() == "faster" else (single, several))
     return None
