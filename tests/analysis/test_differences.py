@@ -20,7 +20,8 @@ from paceline.analysis.quantities.known import SPEED
 from paceline.cli import reading
 from paceline.environments.worker_variables import INHERITED
 from paceline.plan.cell import Cell
-from paceline.report.studies.comparison import as_json, markdown, notes, text
+from paceline.report.formats import as_text
+from paceline.report.studies.comparison import FORMATS, document, notes
 from paceline.store.index.setups import OWN_VARIABLES
 from paceline.store.records.runs import RunRecord
 from paceline.store.store import Store
@@ -160,9 +161,9 @@ def test_when_nothing_else_differs_every_form_says_so(stores: tuple[Store, Store
     found = compared(stores)
     assert (found.differences, found.nothing_else_differs) == ((), True)
     assert any(note.startswith(NOTHING_ELSE) for note in notes(found))
-    assert NOTHING_ELSE in " ".join(text(found, 80).split())
-    assert NOTHING_ELSE in markdown(found)
-    assert json.loads(as_json(found))["nothing_else_differs"] is True
+    assert NOTHING_ELSE in " ".join(as_text(document(found), 80).split())
+    assert NOTHING_ELSE in FORMATS["markdown"](found)
+    assert json.loads(FORMATS["json"](found))["nothing_else_differs"] is True
     with serving(stores[0].folder) as served:
         assert NOTHING_ELSE in served.ask("/compare?old=suite:made&new=suite:made").text
 

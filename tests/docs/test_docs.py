@@ -45,7 +45,7 @@ HEADINGS = {
     "accuracy": [column.heading for column in accuracy_columns([FULL])],
     "commands": [column.heading for column in COMMAND_COLUMNS],
     "compare": comparison.HEADINGS,
-    "explain": explanation.HEADINGS,
+    "explain": [heading.text for heading in explanation.HEADINGS],
     "published": published_comparison.HEADINGS,
     "long": long_rows.HEADINGS,
     "transposed": list(per_framework.MEASURED),
@@ -126,7 +126,7 @@ def test_reference_has_flags_defaults_and_choices() -> None:
     assert "all stands for every one. *[default: torch,jax]*" in page
     assert f"default: {DEFAULT_STEPS}, or those of the epochs." in page
     assert "* `--repeats INT`: Fresh processes per cell. *[default: 5]*" in page
-    assert "*[choices: text, markdown, json]* *[default: text]*" in page
+    assert "*[choices: text, markdown, csv, json]* *[default: text]*" in page
     assert "paceline compare [OPTIONS] OLD NEW" in page
     assert "## paceline data get" in page.replace("### ", "## ")
 

@@ -58,7 +58,7 @@ def shape(grid: Grid) -> Shape:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout(layout: str) -> None:
     arranged = LAYOUTS[layout](ROWS)
-    page = render_layouts.markdown(arranged) + render_layouts.findings(ROWS, "markdown")
+    page = render_layouts.in_layout(ROWS, layout, "markdown")
     assert shapes(page) == [shape(grid) for grid in arranged]
     assert re.search(r"<p>Findings</p>\n<ul>\n<li>jax is the fastest", rendered(page))
 
@@ -94,10 +94,10 @@ def test_comparison(tmp_path: Path) -> None:
             save_run(store, record(f"run-{place}", f"{place}-{side}", one), [trained(images, 2.0)])
     sides = [choose(str(tmp_path / side), tmp_path, SPEED) for side in ("old", "new")]
     found = compare(sides[0], sides[1], 0.05)
-    assert shapes(comparison.markdown(found)) == [(1 + len(cells), len(comparison.HEADINGS))]
+    assert shapes(comparison.FORMATS["markdown"](found)) == [(1 + len(cells), len(comparison.HEADINGS))]
 
 
 def test_audit() -> None:
     found = audit("published")
     lines = len(found.findings) + len(found.notes) + len(found.unchecked)
-    assert shapes(audits.markdown(found)) == [(1 + lines, 3)]
+    assert shapes(audits.FORMATS["markdown"](found)) == [(1 + lines, 3)]

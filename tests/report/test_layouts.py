@@ -6,6 +6,7 @@ import pytest
 
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
+from paceline.report.formats import as_text
 from paceline.report.tables import render_layouts
 from paceline.report.tables.layouts import LAYOUTS, Grid, by_source, long, matrix, transposed
 from paceline.report.tables.rerun_command import command_line
@@ -235,7 +236,7 @@ def test_every_shape_fits_the_terminal_and_pastes_into_markdown(layout: str, wid
     frameworks = [f"framework-{index}" for index in range(9)]
     rows = [made_row(framework=name) for name in frameworks] + [GONE, TWO]
     arranged = LAYOUTS[layout](rows)
-    shown = render_layouts.text(arranged, width)
+    shown = as_text(render_layouts.document(arranged), width)
     whole = [line for line in shown.splitlines() if line.startswith("  $ ")]  # commands are for pasting
     assert max(len(line) for line in shown.splitlines() if line not in whole) <= width
     for name in frameworks:
@@ -250,7 +251,7 @@ def test_every_shape_fits_the_terminal_and_pastes_into_markdown(layout: str, wid
 def test_long_names_leave_room_for_the_numbers(width: int) -> None:
     devices = {"devices": "+".join(f"cuda:{index}" for index in range(8)), "shares": (16,) * 8}
     others: dict[str, object] = {"learning_rate": 0.1, "machine": "ffff0000", "seed": 7}
-    shown = render_layouts.text(by_source([made_row(**devices), made_row(**devices, **others)]), width)
+    shown = as_text(render_layouts.document(by_source([made_row(**devices), made_row(**devices, **others)])), width)
     assert shown.count("3,632") == 2
     assert "ffff0000" in shown
 

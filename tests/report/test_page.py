@@ -223,7 +223,8 @@ def test_layout_of_a_suite_comes_first_and_has_the_cells_below(
     monkeypatch.setattr(report_page, "MOST_CHARTED", 0)
     report = report_page.report_context(rows, store, layouts={"cifar10-conv": "matrix"})
     (section,) = report.sections
-    assert [table.title.rpartition(": ")[2] for table in section.arranged][:2] == ["time", "memory, peak minus idle"]
+    titles = [table.grid.title.rpartition(": ")[2] for table in section.arranged]
+    assert titles[:2] == ["time", "memory, peak minus idle"]
     assert sum(len(group.table.lines) for group in section.groups) == len(rows)
 
 

@@ -11,6 +11,7 @@ import pytest
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.cli.actions import TableOptions, show_table
+from paceline.report.formats import as_text
 from paceline.report.tables import render_layouts
 from paceline.report.tables.published_comparison import PublishedPair, has_epochs, pairs_of, with_published
 from paceline.system.errors import UserError
@@ -282,7 +283,7 @@ def test_other_forms_have_no_place_for_published_figures(form: str, tmp_path: Pa
 def test_it_fits_the_terminal(width: int) -> None:
     rows = [published(), published(learning_rate=0.01, steps=60), resnet(), resnet(learning_rate=0.4, steps=60)]
     grid = with_published(rows)
-    shown = render_layouts.text([grid], width)
+    shown = as_text(render_layouts.document([grid]), width)
     assert max(map(len, shown.splitlines())) <= width
     assert len(shown.split("* (a)")[0].splitlines()) < 3 * len(grid.lines)  # no place is broken into many lines
 

@@ -15,7 +15,7 @@ from paceline.analysis.statistics.intervals import Estimate
 from paceline.report.tables.columns import joined, tables, utilisation
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.remarks import remarks
-from paceline.report.tables.render import as_csv, as_json, markdown, text
+from paceline.report.tables.render import FORMATS, as_csv, markdown, text
 from paceline.report.tables.render_layouts import FORMATS as GRID_FORMATS
 from paceline.system.text.formatting import number
 from tests.factories.rows import COMMAND, changed
@@ -105,7 +105,7 @@ def test_markdown_has_one_cell_per_column_whatever_a_run_said() -> None:
 
 
 def test_json_is_a_list_of_rows_with_the_documented_keys() -> None:
-    (row,) = json.loads(as_json([made()]))
+    (row,) = json.loads(FORMATS["json"]([made()]))
     documented = (
         "workload framework devices update data batch_size status reason repeats images_per_second seconds "
         "seconds_per_epoch first_step_seconds peak_memory_mib scaling efficiency parameters"

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.analysis.statistics.intervals import Estimate
+from paceline.report.formats import as_text
 from paceline.report.studies import explanation
 from paceline.studies.scaling.ablations import make_ablations
 from paceline.studies.scaling.explain import AblationTimes, Explanation
@@ -140,7 +141,9 @@ def test_speed_up_of_unlike_cards_names_them() -> None:
     ablations = tuple(
         AblationTimes(name=name, seconds_per_step=(1.0,), runs=()) for name in ("whole", "one cuda:0", "one cuda:1")
     )
-    shown = explanation.markdown(msgspec.structs.replace(EXPLAINED, ablations=ablations, slow=(), shares=(64, 64)))
+    shown = explanation.FORMATS["markdown"](
+        msgspec.structs.replace(EXPLAINED, ablations=ablations, slow=(), shares=(64, 64))
+    )
     assert "* speed-up over the mean of one cuda:0 and one cuda:1 without input: " in shown
     assert "| how the fastest device differs from the mean of all |" in shown
 
@@ -199,7 +202,7 @@ def test_first_sentence_says_what_the_rounds_support(rounds: list[float], words:
 
 
 def test_text_fits_into_80_columns_and_says_what_is_special() -> None:
-    shown = explanation.text(EXPLAINED, width=80)
+    shown = as_text(explanation.document(EXPLAINED), 80)
     assert max(map(len, shown.splitlines())) <= 80
     flat = " ".join(shown.split())
     assert "batch 85+43=128 (strong scaling)" in flat
@@ -208,7 +211,7 @@ def test_text_fits_into_80_columns_and_says_what_is_special() -> None:
 
 
 def test_markdown_has_a_line_for_each_part_and_the_sum() -> None:
-    rows = [line for line in explanation.markdown(EXPLAINED).splitlines() if line.startswith("| ")]
+    rows = [line for line in explanation.FORMATS["markdown"](EXPLAINED).splitlines() if line.startswith("| ")]
     names = [row.split(" | ")[0] for row in rows]
     assert names == ["| part", "| input", "| exchange", "| contention", "| imbalance", "| the rest", "| lost in all"]
 

@@ -119,7 +119,7 @@ def test_comparison_of_strange_names_steers_nothing(hostile: Store, form: str) -
 @pytest.mark.parametrize("form", replays.FORMATS)
 def test_replay_of_strange_names_steers_nothing(hostile: Store, form: str) -> None:
     shown = replays.FORMATS[form](compare_runs(hostile, [ONE], [TWO]))
-    assert "evil" in shown
+    assert "evil" in shown or form == "csv"  # which has no title
     assert steered(shown) == ""
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter, Token
 
@@ -70,6 +70,7 @@ WaitFlag = Annotated[
         help="Wait for another measurement on this machine to end, instead of giving up.",
     ),
 ]
+Format = Literal["text", "markdown", "csv", "json"]
 MachineFlag = Annotated[
     str | None,
     Parameter(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from paceline.cli.application import EXIT_FAILED_CELLS, MachineFlag, StoreFlag, WaitFlag, app
+from paceline.cli.application import EXIT_FAILED_CELLS, Format, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.system.paths import default_store
 
 
@@ -70,7 +70,7 @@ def replay(  # noqa: PLR0913 - each is a flag
     repeats: int = 1,
     trust: Annotated[bool, Parameter(negative=())] = False,
     wait: WaitFlag = False,
-    format: Literal["text", "json"] = "text",  # noqa: A002 - the flag's name
+    format: Format = "text",  # noqa: A002 - the flag's name
     machine_name: MachineFlag = None,
     store: StoreFlag = None,
 ) -> int:

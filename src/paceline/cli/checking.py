@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Literal
 
-from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_NO_VERDICT, MachineFlag, StoreFlag, WaitFlag, app
+from paceline.cli.application import EXIT_FAILED_CELLS, EXIT_NO_VERDICT, Format, MachineFlag, StoreFlag, WaitFlag, app
 from paceline.plan.settings import Single
 from paceline.system.paths import default_store
 
@@ -21,7 +21,7 @@ def verify(  # noqa: PLR0913 - each is a flag
     single: Single = "plain",
     batch_size: int | None = None,
     wait: WaitFlag = False,
-    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+    format: Format = "text",  # noqa: A002 - the flag's name
     machine_name: MachineFlag = None,
     store: StoreFlag = None,
 ) -> int:
@@ -74,7 +74,7 @@ def verify(  # noqa: PLR0913 - each is a flag
 def audit(
     what: str,
     *,
-    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+    format: Format = "text",  # noqa: A002 - the flag's name
 ) -> int:
     """Recompute a results table, and list the cells that contradict each other.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -11,6 +11,7 @@ from paceline.cli.application import (
     EXIT_FAILED_CELLS,
     EXIT_INTERRUPTED,
     PANELS,
+    Format,
     MachineFlag,
     StoreFlag,
     WaitFlag,
@@ -77,7 +78,7 @@ def explain(
     rounds: Annotated[int, Measured] = 5,
     wait: WaitFlag = False,
     machine_name: MachineFlag = None,
-    format: Annotated[Literal["text", "markdown", "json"], Shown] = "text",  # noqa: A002 - the flag's name
+    format: Annotated[Format, Shown] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> int:
     """Say where the time goes when several devices are less fast than they should be.

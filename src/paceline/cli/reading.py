@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from paceline.cli.application import EXIT_NO_VERDICT, EXIT_REGRESSION, StoreFlag, app
+from paceline.cli.application import EXIT_NO_VERDICT, EXIT_REGRESSION, Format, StoreFlag, app
 from paceline.cli.filter_flags import FilterFlags
 from paceline.plan.settings import Layout
 from paceline.system.paths import default_store
@@ -19,7 +19,7 @@ def show(
     filters: FilterFlags = FilterFlags(),
     layout: Layout | None = None,
     beside: Annotated[Literal["published"] | None, Parameter("--with", help="Also show published figures.")] = None,
-    format: Literal["text", "markdown", "csv", "json", "findings"] = "text",  # noqa: A002 - the flag's name
+    format: Literal[Format, "findings"] = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> None:
     """Print the table of the last run, or of all results that the filters choose.
@@ -45,7 +45,7 @@ def compare(  # noqa: PLR0913 - each is a flag
     threshold: float = 0.05,
     by_name: Annotated[bool, Parameter(negative=())] = False,
     require_verdict: Annotated[bool, Parameter(negative=())] = False,
-    format: Literal["text", "markdown", "json"] = "text",  # noqa: A002 - the flag's name
+    format: Format = "text",  # noqa: A002 - the flag's name
     store: StoreFlag = None,
 ) -> int:
     """Compare two sets of results, cell by cell; exit code 3 if the new ones are worse.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+import re
+import sys
+from collections.abc import Sequence
 
 from paceline.analysis.quantities.definition import LESS, MORE
 from paceline.analysis.quantities.known import all_quantities
@@ -18,31 +18,30 @@ from paceline.catalog.workloads import all_workloads
 from paceline.environments.virtual_environments import brought, hindrance, installed
 from paceline.plan.published.cells import added, planned
 from paceline.plan.published.commands import blocks
+from paceline.report.document import folding, listing
+from paceline.report.formats import as_text
 from paceline.run.samplers import all_samplers
 from paceline.system.errors import UserError, unknown
-from paceline.system.text.safe_text import printable, printable_lines, quoted
+from paceline.system.text.safe_text import printable, printable_lines, printed, quoted
+
+OFFERS = re.compile(r" (?!only)")  # each may have a line of its own
 
 
-def _print(headings: list[str], rows: list[list[str]]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for position, heading in enumerate(headings):
-        table.add_column(heading, no_wrap=position == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*map(printable, row))
-    Console(highlight=False, markup=False).print(table)
+def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    sys.stdout.write(as_text([listing(headings, printed(rows))]))
 
 
 def frameworks() -> None:
     """A row for each framework and mode; below them, which interpreter or exchange is not its own or is missing."""
     listed = [framework for framework in all_frameworks().values() if not framework.hidden]
     rows = [row for framework in listed for row in _framework_rows(framework)]
-    _print(["framework", "version", "devices", "updates", "data", "precisions"], rows)
+    table = listing(["framework", "version", "devices", "updates", "data", "precisions"], printed(rows), gap=1)
+    sys.stdout.write(as_text([folding(table, OFFERS)]))
     for framework in listed:
         registered = brought(framework)
         note = hindrance(framework) or (f"uses {registered.python}" if registered else None)
-        for note_text in (note, framework.exchange):
-            if note_text:
-                print(printable(f"{framework.name}: {note_text}"))
+        for note_text in filter(None, (note, framework.exchange)):
+            print(printable(f"{framework.name}: {note_text}"))
 
 
 def _framework_rows(framework: Framework) -> list[list[str]]:
@@ -60,10 +59,8 @@ def workloads() -> None:
         rule = f"SGD lr {recipe.learning_rate:g}, momentum {recipe.momentum:g}, weight decay {recipe.weight_decay:g}"
         given = f", --input {'|'.join(workload.pipelines)}" if workload.pipelines else ""
         images = f"\n    images: {workload.dataset}{given}" if workload.dataset else ""
-        note_text = (
-            f"{workload.name}: {workload.network}, batch {workload.batch_size}, {rule}{images}\n    {workload.origin}"
-        )
-        print(printable_lines(note_text))
+        first = f"{workload.name}: {workload.network}, batch {workload.batch_size}, {rule}{images}"
+        print(printable_lines(f"{first}\n    {workload.origin}"))
 
 
 def networks() -> None:
@@ -129,7 +126,7 @@ def show_datasets() -> None:
     """A row for each data set of this machine, and for the others the command that gets them."""
     found = {name: find_dataset(name) for name in KNOWN}
     if there := [dataset for dataset in found.values() if dataset]:
-        _print(["data set", "images", "MiB", "source", "path"], [_dataset_row(dataset) for dataset in there])
+        _print(["data set", "images", "MiB", "source", "path"], list(map(_dataset_row, there)))
     for name, dataset in found.items():
         if dataset is None:
             print(f"{name}: not there; `paceline data get {name}` fetches it")

@@ -10,28 +10,28 @@ from pathlib import Path
 
 from paceline.analysis.quantities.definition import ESTIMATE, MEDIAN, OF_EACH, OF_RUNS, Quantity
 from paceline.analysis.quantities.known import all_quantities
-from paceline.report.escaping import markdown_cell
+from paceline.report.document import listing
+from paceline.report.formats import as_markdown
 
 BEGIN, END = "<!-- quantities -->", "<!-- end of quantities -->"
 FORMS = {ESTIMATE: "estimate", MEDIAN: "median", OF_RUNS: "of each run that ended well", OF_EACH: "for each device"}
 
 
 def table() -> str:
-    rows = ["| field | what it is | which rows have none |", "|---|---|---|"]
-    return "\n".join([*rows, *(_line(quantity) for quantity in all_quantities() if quantity.forms)])
+    lines = [_line(quantity) for quantity in all_quantities() if quantity.forms]
+    return as_markdown([listing(("field", "what it is", "which rows have none"), lines)])
 
 
-def _line(quantity: Quantity) -> str:
+def _line(quantity: Quantity) -> tuple[str, ...]:
     fields = ", ".join(f"`{name}`" for name in quantity.forms)
     forms = ", ".join(FORMS[form] for form in quantity.forms.values())
     unit = f", in {quantity.unit}" if quantity.unit else ""
-    texts = (fields, f"{forms}{unit}: {quantity.meaning}", quantity.absent)
-    return f"| {' | '.join(map(markdown_cell, texts))} |"
+    return fields, f"{forms}{unit}: {quantity.meaning}", quantity.absent
 
 
 def with_table(page: str) -> str:
     before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}"
+    return f"{before}{BEGIN}\n{table()}{END}{rest.split(END)[1]}"
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from paceline.plan.cell import Cell
 from paceline.plan.cell_names import grouped
 from paceline.plan.published.cells import added, planned
 from paceline.plan.published.commands import all_differences, by_command, command_of, place
-from paceline.report.escaping import markdown_cell
+from paceline.report.document import Notes, Paragraph, Part, listing
+from paceline.report.formats import as_markdown
 
 INTRODUCTION = """# From a published row to its command
 
@@ -30,22 +31,18 @@ tensorflow/benchmarks, that of tensorpack.
 
 
 def page() -> str:
-    return "\n".join([INTRODUCTION, *(line for each in all_benchmarks().values() for line in _section(each))])
+    return INTRODUCTION + "\n" + as_markdown([part for each in all_benchmarks().values() for part in _section(each)])
 
 
-def _section(benchmark: Benchmark) -> Iterator[str]:
-    yield from (f"## {benchmark.name}", "", "| row | command | differs |", "|---|---|---|")
-    for rows in by_command(benchmark.records).values():
-        yield _line(rows)
-    yield ""
+def _section(benchmark: Benchmark) -> Iterator[Part]:
+    yield Paragraph(f"## {benchmark.name}")
+    yield listing(("row", "command", "differs"), list(map(_line, by_command(benchmark.records).values())))
     if more := added(*planned(benchmark.name)):
-        yield from ("Added in the suite, with no row in the text:", "", *(f"* {line}" for line in summary(more)), "")
+        yield from (Paragraph("Added in the suite, with no row in the text:"), Notes(summary(more)))
 
 
-def _line(rows: Sequence[PublishedRow]) -> str:
-    named = "; ".join(map(place, rows))
-    texts = (markdown_cell(named), f"`{shlex.join(command_of(rows[0]))}`", markdown_cell(all_differences(rows)))
-    return f"| {' | '.join(texts)} |"
+def _line(rows: Sequence[PublishedRow]) -> tuple[str, ...]:
+    return "; ".join(map(place, rows)), f"`{shlex.join(command_of(rows[0]))}`", all_differences(rows)
 
 
 def summary(cells: Sequence[Cell]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline.analysis.rows.row import Row
 from paceline.report.escaping import page_text
@@ -11,8 +11,8 @@ from paceline.report.page.badges import Badge, badges_of
 from paceline.report.tables.columns import Column, accuracy_columns, resource_columns, speed_columns, with_places
 from paceline.report.tables.command_tables import COMMAND_COLUMNS
 from paceline.report.tables.layouts import JOINT, Grid, GridCells
+from paceline.system.text.safe_text import printed
 
-BLOCKS_TITLE = "The command of each cell, and what came of it"
 FOLDED = 30  # lines of a table that are shown at first
 NumberOfCell = Callable[[Row], int]  # of a cell, on one page
 
@@ -84,13 +84,9 @@ Pieces = tuple[PlacePart, ...]
 class ArrangedTable:
     """A table in a suite's own layout; a place has several pieces where it joins the values of several cells."""
 
-    title: str
+    grid: Grid  # what else it says, in printable words
     headings: tuple[Pieces, ...]
     lines: tuple[tuple[Pieces, ...], ...]
-    notes: tuple[str, ...]
-    blocks: str
-    blocks_title: str
-    words: int  # first columns that are no numbers
 
 
 def arranged(grid: Grid, number: NumberOfCell) -> ArrangedTable:
@@ -98,17 +94,7 @@ def arranged(grid: Grid, number: NumberOfCell) -> ArrangedTable:
         tuple(_pieces(text, grid.cells.get((line, column), ()), number) for column, text in enumerate(texts))
         for line, texts in enumerate(grid.lines)
     ]
-    notes = tuple(map(page_text, grid.notes))
-    blocks = "\n".join(map(page_text, grid.blocks))
-    return ArrangedTable(
-        title=page_text(grid.title),
-        headings=headings,
-        lines=tuple(lines),
-        notes=notes,
-        blocks=blocks,
-        blocks_title=grid.blocks_title or BLOCKS_TITLE,
-        words=grid.words,
-    )
+    return ArrangedTable(printed(replace(grid, lines=(), cells={})), headings, tuple(lines))
 
 
 def _pieces(text: str, cells: GridCells, number: NumberOfCell) -> Pieces:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from paceline.analysis.comparison.compare import Comparison, compare
@@ -12,13 +12,12 @@ from paceline.analysis.comparison.selections import FORMS, Side, choose
 from paceline.analysis.quantities.definition import Quantity
 from paceline.analysis.quantities.known import SPEED, comparable, metrics
 from paceline.plan.cell import Cell
-from paceline.report.escaping import csv_lines
 from paceline.report.page.templating import filled, moment_of
 from paceline.report.server.lists import FILTERS, choices
-from paceline.report.studies.comparison import as_json, headings, lines, markdown, notes, summary, title
+from paceline.report.studies.comparison import headings, lines, notes, summary, title
 from paceline.store.store import Store
 from paceline.system.errors import UserError
-from paceline.system.text.safe_text import plainly, quoted
+from paceline.system.text.safe_text import quoted
 
 THRESHOLD = 0.05
 FIELDS = ("old", "new", "metric", "threshold", "by_name", *FILTERS)  # of the form
@@ -110,11 +109,3 @@ def form(store: Store, asked: Mapping[str, str], so_far: Mapping[str, str], **fo
         query=urlencode({**asked, **so_far}),
         **found,
     )
-
-
-@plainly
-def as_csv(compared: Comparison) -> str:
-    return csv_lines([headings(compared), *lines(compared)])
-
-
-FORMATS: dict[str, Callable[[Comparison], str]] = {"csv": as_csv, "json": as_json, "markdown": markdown}

@@ -21,6 +21,7 @@ from paceline.report.server import comparison, lists, logs, run_page
 from paceline.report.server.event_streams import Streams
 from paceline.report.server.http.page_cache import PageCache
 from paceline.report.server.live import Observer, PlanProgress, index_stamp
+from paceline.report.studies.comparison import FORMATS
 from paceline.report.tables.layouts import LAYOUTS
 from paceline.report.tables.render_layouts import in_layout
 from paceline.run.worker import LOG_FILE
@@ -205,8 +206,8 @@ class ServedSite:
             return HTMLResponse(comparison.form(self.store, asked, so_far, problem=str(error)), 400)
 
     def compared_table(self, request: Request) -> Response:
-        asked, formats = _named(request, comparison.FIELDS), comparison.FORMATS
-        return self._download(request, asked, lambda form: formats[form](comparison.compared(self.store, asked)))
+        asked = _named(request, comparison.FIELDS)
+        return self._download(request, asked, lambda form: FORMATS[form](comparison.compared(self.store, asked)))
 
     def _plan_of(self, request: Request) -> sqlite3.Row | None:
         """None where the address names none."""

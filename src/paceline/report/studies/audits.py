@@ -1,18 +1,21 @@
-"""What an audit found, as text, Markdown or JSON: the arithmetic in one sentence for each."""
+"""What an audit found: the arithmetic in one sentence for each, in Markdown as a table."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from functools import partial
 
-from paceline.report.escaping import markdown_cell
+from paceline.report.document import Document, Paragraph, listing
+from paceline.report.formats import formats
 from paceline.studies.audit import Audit
 from paceline.studies.audit.printed_rows import AuditFinding
 from paceline.studies.audit.rules.all_rules import UncheckedFigures
-from paceline.system.text import safe_text
+from paceline.system.text.formatting import NOTHING
 from paceline.system.text.safe_text import plainly
 
 WIDTH = 80
+HEADINGS = ("where", "rule", "what")
+_filled = partial(textwrap.fill, width=WIDTH, break_on_hyphens=False)
 
 
 def summary(audit: Audit) -> str:
@@ -32,40 +35,30 @@ def _count(number: int, noun: str) -> str:
 
 def open_question(unchecked: UncheckedFigures) -> str:
     """Figures that may be anything, and why."""
-    figures = f"{_count(unchecked.figures, 'figure')} of {unchecked.quantity}"
-    return f"{unchecked.where}: {figures} not checkable: {unchecked.why}"
+    return f"{_count(unchecked.figures, 'figure')} of {unchecked.quantity} not checkable: {unchecked.why}"
 
 
 def sentence(finding: AuditFinding) -> str:
-    return f"{finding.where}: {'' if finding.counts else 'note: '}{finding.text}"
+    return f"{'' if finding.counts else 'note: '}{finding.text}"
+
+
+def _lines(audit: Audit) -> list[tuple[str, str, str]]:
+    """Where, by which rule, and what."""
+    found = [(each.where, each.rule, sentence(each)) for each in (*audit.findings, *audit.notes)]
+    return [*found, *((each.where, NOTHING, open_question(each)) for each in audit.unchecked)]
 
 
 @plainly
 def text(audit: Audit) -> str:
     """Readable on 80 columns."""
-    sentences = [*map(sentence, (*audit.findings, *audit.notes)), *map(open_question, audit.unchecked)]
-    listed = [textwrap.fill(f"* {each}", WIDTH, subsequent_indent="  ", break_on_hyphens=False) for each in sentences]
-    last = textwrap.fill(summary(audit), WIDTH, break_on_hyphens=False, break_long_words=False)
+    listed = [_filled(f"* {where}: {what}", subsequent_indent="  ") for where, _, what in _lines(audit)]
+    last = _filled(summary(audit), break_long_words=False)
     return "\n".join([*listed, *([""] if listed else []), last, ""])
 
 
-@plainly
-def markdown(audit: Audit) -> str:
-    rows = [
-        f"| {markdown_cell(each.where)} | {each.rule} | {'' if each.counts else 'note: '}{markdown_cell(each.text)} |"
-        for each in (*audit.findings, *audit.notes)
-    ]
-    rows += [f"| {markdown_cell(each.where)} | – | {markdown_cell(_without_place(each))} |" for each in audit.unchecked]
-    table = ["| where | rule | what |", "|---|---|---|", *rows, ""] if rows else []
-    return "\n".join([*table, markdown_cell(summary(audit)), ""])
+def document(audit: Audit) -> Document:
+    lines = _lines(audit)
+    return [*([listing(HEADINGS, lines)] if lines else []), Paragraph(summary(audit))]
 
 
-def _without_place(unchecked: UncheckedFigures) -> str:
-    return open_question(unchecked).removeprefix(f"{unchecked.where}: ")
-
-
-def as_json(audit: Audit) -> str:
-    return safe_text.as_json(audit)
-
-
-FORMATS: dict[str, Callable[[Audit], str]] = {"text": text, "markdown": markdown, "json": as_json}
+FORMATS = {**formats(document), "text": text}

@@ -1,16 +1,17 @@
-"""Certificates as lines for people, Markdown or JSON."""
+"""Certificates: a line for each in a terminal, a table in Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from paceline.report.escaping import markdown_cell
+from paceline.report.document import Document, listing
+from paceline.report.formats import formats
 from paceline.store.records.certificate import Certificate, Divergence
 from paceline.studies.equivalence import dropout
 from paceline.studies.equivalence.tolerances import QUANTITIES
-from paceline.system.text import safe_text
 from paceline.system.text.safe_text import plainly
 
+HEADINGS = ("workload", "framework", "devices", "against the reference")
 MEANINGS = {**{quantity.name: quantity.meaning for quantity in QUANTITIES}, **dropout.MEANINGS}
 
 
@@ -40,19 +41,9 @@ def text(certificates: Sequence[Certificate]) -> str:
     return "".join(f"{name(certificate)}: {sentence(certificate)}\n" for certificate in certificates)
 
 
-@plainly
-def markdown(certificates: Sequence[Certificate]) -> str:
-    rows = [
-        f"| {certificate.workload} | {certificate.framework} {certificate.version} | {certificate.setting} | "
-        + markdown_cell(sentence(certificate))
-        + " |"
-        for certificate in certificates
-    ]
-    return "\n".join(["| workload | framework | devices | against the reference |", "|---|---|---|---|", *rows, ""])
+def document(certificates: Sequence[Certificate]) -> Document:
+    lines = [(each.workload, f"{each.framework} {each.version}", each.setting, sentence(each)) for each in certificates]
+    return [listing(HEADINGS, lines)]
 
 
-def as_json(certificates: Sequence[Certificate]) -> str:
-    return safe_text.as_json(certificates)
-
-
-FORMATS: dict[str, Callable[[Sequence[Certificate]], str]] = {"text": text, "markdown": markdown, "json": as_json}
+FORMATS = {**formats(document), "text": text}

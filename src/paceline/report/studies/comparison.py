@@ -1,15 +1,10 @@
-"""Comparisons as text, Markdown or JSON."""
+"""Comparisons: a line for each cell that was measured in both."""
 
 from __future__ import annotations
 
-import io
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Sequence
 
 from paceline.analysis.comparison.compare import INCONCLUSIVE, ComparedCell, Comparison
 from paceline.analysis.comparison.differences import NOTHING_ELSE
@@ -19,10 +14,9 @@ from paceline.analysis.statistics.intervals import Estimate
 from paceline.analysis.statistics.significance import LEVEL
 from paceline.analysis.statistics.yardsticks import RATIO
 from paceline.plan.cell import Cell
-from paceline.report.escaping import markdown_cell
-from paceline.system.text import safe_text
+from paceline.report.document import Document, Heading, Notes, Paragraph, Table, Title
+from paceline.report.formats import formats
 from paceline.system.text.formatting import NOTHING
-from paceline.system.text.safe_text import plainly
 
 HEADINGS = ("cell", "runs", "old", "new", "new/old", "95 % interval", "p", "detectable", "verdict")
 STACKED = {
@@ -31,7 +25,6 @@ STACKED = {
     "95 % interval": "95 %\ninterval",
     "detectable": "detec-\ntable",
 }  # for a terminal
-MORE_THAN_ALL, MORE_THAN_ALL_STACKED = "more than 100 %", "more than\n100 %"
 SMALLEST_P = 0.001  # that is written as it is
 COMPARED = HEADINGS.index("new/old")
 
@@ -104,7 +97,7 @@ def _detectable(cell: ComparedCell) -> str:
         return NOTHING
     if cell.difference:
         return f"{cell.detectable:.3f}"
-    return MORE_THAN_ALL if cell.detectable > 1 else f"{100 * cell.detectable:.1f} %"
+    return "> 100 %" if cell.detectable > 1 else f"{100 * cell.detectable:.1f} %"
 
 
 def notes(compared: Comparison) -> list[str]:
@@ -152,42 +145,16 @@ def title(compared: Comparison) -> str:
     return f"{compared.new} against {compared.old}: median {quantity.unit or quantity.label}"
 
 
-@plainly
-def text(compared: Comparison, width: int | None = None) -> str:
-    output = io.StringIO()
-    console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
-    console.print(title(compared), markup=False, soft_wrap=True)
-    console.print(_table(headings(compared), lines(compared)))
-    for note in notes(compared):
-        console.print(f"* {note}", markup=False)
-    console.print(summary(compared), markup=False, soft_wrap=True)
-    return output.getvalue()
-
-
-def _table(shown: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
+def document(compared: Comparison) -> Document:
     """Only names and verdicts may be broken, and only between words."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0, show_edge=False)
-    for place, heading in enumerate(shown):
-        if place in (0, len(shown) - 1):
-            longest = max(len(word) for row in [shown, *rows] for word in row[place].split())
-            table.add_column(heading, min_width=longest)
-        else:
-            table.add_column(STACKED.get(heading, heading), justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(MORE_THAN_ALL_STACKED if text == MORE_THAN_ALL else text for text in row))
-    return table
+    name, *numbers, last = headings(compared)
+    columns = [Heading(each, number=True, stacked=STACKED.get(each, ""), whole=True) for each in numbers]
+    return [
+        Title(title(compared), whole=True),
+        Table([Heading(name, words=True), *columns, Heading(last, words=True)], lines(compared), gap=1),
+        Notes(notes(compared)),
+        Paragraph(summary(compared), whole=True),
+    ]
 
 
-@plainly
-def markdown(compared: Comparison) -> str:
-    rows = [f"| {' | '.join(map(markdown_cell, row))} |" for row in [headings(compared), *lines(compared)]]
-    rows.insert(1, "|---|" + "---:|" * (len(HEADINGS) - 2) + "---|")
-    bullets = [f"* {markdown_cell(note)}" for note in notes(compared)]
-    return "\n".join([f"**{markdown_cell(title(compared))}**", "", *rows, "", *bullets, "", summary(compared), ""])
-
-
-def as_json(compared: Comparison) -> str:
-    return safe_text.as_json(compared)
-
-
-FORMATS: dict[str, Callable[[Comparison], str]] = {"text": text, "markdown": markdown, "json": as_json}
+FORMATS = formats(document)

@@ -1,17 +1,14 @@
-"""Explanations as text, Markdown or JSON: the cause first, then the parts of the lost time."""
+"""Explanations: the cause first, then the parts of the lost time."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 
 import msgspec
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from paceline.analysis.statistics.intervals import Estimate
-from paceline.report.escaping import markdown_cell
+from paceline.report.document import GAP, Document, Heading, Notes, Paragraph, Table
+from paceline.report.formats import formats
 from paceline.studies.scaling.explain import Explanation
 from paceline.studies.scaling.lost_time import (
     CONTENTION,
@@ -25,11 +22,15 @@ from paceline.studies.scaling.lost_time import (
     bounds,
     ranked,
 )
-from paceline.system.text import safe_text
 from paceline.system.text.formatting import NOTHING, number
-from paceline.system.text.safe_text import plainly
 
-HEADINGS = ("part", "ms per step", "95 % interval", "of lost time", "what it is, and what to try")
+HEADINGS = (
+    Heading("part"),
+    Heading("ms per step", number=True, stacked="ms per\nstep"),
+    Heading("95 % interval", number=True, whole=True),
+    Heading("of lost time", number=True, stacked="of lost\ntime"),
+    Heading("what it is, and what to try"),
+)
 MEANINGS = {
     INPUT: "images come late, or are copied; try a simpler --input or more --cores-per-device",
     EXCHANGE: "devices agree on the weights, step by step; try a larger batch or another --update",
@@ -124,55 +125,23 @@ def remarks(explained: Explanation, time: LostTime) -> list[str]:
         f"{explained.update}, {source}, {explained.precision}, batch {size}={explained.batch_size} "
         f"({explained.scaling} scaling), {explained.rounds} rounds of {explained.steps} steps",
     ]
-    found += (
-        ["oversubscribed: its devices share cores, or have more than a CPU quota lets them use"]
-        if explained.oversubscribed
-        else []
-    )
-    found += [f"simulated: devices were slowed down on purpose ({', '.join(slowed)})"] if slowed else []
+    if explained.oversubscribed:
+        found.append("oversubscribed: its devices share cores, or have more than a CPU quota lets them use")
+    if slowed:
+        found.append(f"simulated: devices were slowed down on purpose ({', '.join(slowed)})")
     return found
 
 
-@plainly
-def text(explained: Explanation, width: int | None = None) -> str:
-    output = io.StringIO()
-    console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
-    console.print(sentence(explained), markup=False)
-    if explained.time:
-        console.print()
-        console.print(_table(lines(explained, explained.time)))
-        for remark in remarks(explained, explained.time):
-            console.print(f"* {remark}", markup=False)
-        console.print(FOOTNOTE, markup=False)
-    return output.getvalue()
+def document(explained: Explanation) -> Document:
+    said = Paragraph(sentence(explained))
+    if explained.time is None:
+        return [said]
+    table = Table(HEADINGS, lines(explained, explained.time))
+    return [said, GAP, table, Notes(remarks(explained, explained.time)), Paragraph(FOOTNOTE)]
 
 
-def _table(rows: list[tuple[str, ...]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("part")
-    table.add_column("ms per\nstep", justify="right")
-    table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("of lost\ntime", justify="right")
-    table.add_column(HEADINGS[-1])
-    for row in rows:
-        table.add_row(*row)
-    return table
+def _with_sentence(explained: Explanation) -> object:
+    return {"sentence": sentence(explained), **msgspec.to_builtins(explained)}
 
 
-@plainly
-def markdown(explained: Explanation) -> str:
-    written = [markdown_cell(sentence(explained)), ""]
-    if explained.time:
-        rows = [HEADINGS, *lines(explained, explained.time)]
-        table = [f"| {' | '.join(map(markdown_cell, row))} |" for row in rows]
-        notes = [f"* {markdown_cell(remark)}" for remark in remarks(explained, explained.time)]
-        written += [table[0], "|---|---:|---:|---:|---|", *table[1:], "", *notes, "", FOOTNOTE, ""]
-    return "\n".join(written)
-
-
-def as_json(explained: Explanation) -> str:
-    fields = {"sentence": sentence(explained), **msgspec.to_builtins(explained)}
-    return safe_text.as_json(fields)
-
-
-FORMATS: dict[str, Callable[[Explanation], str]] = {"text": text, "markdown": markdown, "json": as_json}
+FORMATS = formats(document, _with_sentence)

@@ -1,36 +1,24 @@
-"""A run and its replay as text or JSON."""
+"""A run and its replay, quantity by quantity."""
 
 from __future__ import annotations
 
-import io
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterator, Sequence
 
 from paceline.analysis.comparison.differences import NOTHING_ELSE
+from paceline.report.document import Document, Heading, Notes, Table, Title
+from paceline.report.formats import formats
 from paceline.report.studies.comparison import change
 from paceline.studies.replay.results import Replay, ReplayLine
-from paceline.system.text import safe_text
 from paceline.system.text.formatting import NOTHING, number
-from paceline.system.text.safe_text import plainly
 
 INTERVAL = "95 % interval"
 HEADINGS = ("", "old", "new", "new/old", INTERVAL, "verdict")
 
 
-@plainly
-def text(replay: Replay, width: int | None = None) -> str:
-    output = io.StringIO()
-    console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
-    console.print(f"{replay.cell}: {_runs(replay.old_runs)} and again as {_runs(replay.new_runs)}", soft_wrap=True)
-    if replay.lines:
-        console.print(_table(replay.lines))
-    for note in notes(replay):
-        console.print(f"* {note}")
-    return output.getvalue()
+def document(replay: Replay) -> Document:
+    title = f"{replay.cell}: {_runs(replay.old_runs)} and again as {_runs(replay.new_runs)}"
+    return [Title(title, whole=True), *([_table(replay.lines)] if replay.lines else []), Notes(list(notes(replay)))]
 
 
 def _runs(ids: Sequence[str]) -> str:
@@ -41,13 +29,8 @@ def _table(lines: Sequence[ReplayLine]) -> Table:
     """Without a column of intervals where no quantity has one."""
     rows = [dict(zip(HEADINGS, _cells(line), strict=True)) for line in lines]
     shown = [name for name in HEADINGS if name != INTERVAL or any(row[name] != NOTHING for row in rows)]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    for name in shown:
-        words = name in ("", "verdict")
-        table.add_column(name, justify="left" if words else "right", no_wrap=name != "verdict")
-    for row in rows:
-        table.add_row(*(row[name] for name in shown))
-    return table
+    headings = [Heading(name, number=name not in ("", "verdict"), whole=name != "verdict") for name in shown]
+    return Table(headings, [[row[name] for name in shown] for row in rows])
 
 
 def _cells(line: ReplayLine) -> tuple[str, ...]:
@@ -84,8 +67,4 @@ def notes(replay: Replay) -> Iterator[str]:
         yield "--repeats 5 measures it five times, against all runs of its cell"
 
 
-def as_json(replay: Replay) -> str:
-    return safe_text.as_json(replay)
-
-
-FORMATS: dict[str, Callable[[Replay], str]] = {"text": text, "json": as_json}
+FORMATS = formats(document)

@@ -1,22 +1,18 @@
-"""Tables as text, Markdown, CSV or JSON."""
+"""A row for each cell: the tables of `paceline show`."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import msgspec
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from paceline.analysis.rows.flat import estimates as estimated
 from paceline.analysis.rows.flat import flat
 from paceline.analysis.rows.row import Row
-from paceline.report.escaping import markdown_cell, spreadsheet_cell
-from paceline.report.tables import columns, sentences
+from paceline.report.document import GAP, Block, Document, Heading, Notes, Paragraph, Part, Table, Title, folding
+from paceline.report.escaping import csv_lines
+from paceline.report.formats import as_text, formats
+from paceline.report.tables import sentences
 from paceline.report.tables.columns import (
     FOOTNOTE,
     NEVER_FOOTNOTE,
@@ -27,6 +23,7 @@ from paceline.report.tables.columns import (
     resource_columns,
     speed_columns,
     tables,
+    with_places,
 )
 from paceline.report.tables.command_tables import (
     COMMAND_COLUMNS,
@@ -36,38 +33,38 @@ from paceline.report.tables.command_tables import (
     flat_command,
 )
 from paceline.report.tables.remarks import remarks
-from paceline.system.text import safe_text
 from paceline.system.text.safe_text import plainly
 
-Columns = tuple[Column, ...]
-FOLDS = re.compile(r"–|(?<=.)(?=\+)|(?<==\d) (?=\()|(?<=,) ")  # where a cell may be broken over two lines
+
+def said(findings: list[str]) -> Document:
+    return [Paragraph("Findings"), Notes(findings)] if findings else []
 
 
-@plainly
-def text(rows: list[Row], width: int | None = None) -> str:
-    """For a terminal; as wide as it is."""
-    output = io.StringIO()
-    console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False)
+def document(rows: list[Row]) -> Document:
+    parts: list[Part] = []
     for title, group in tables(rows):
-        console.print(title, markup=False)
-        if group[0].command:
-            print_commands(group, console)
-            continue
-        console.print(fitting_grid(group, columns.with_places(speed_columns(group), group), console))
-        if ran := [row for row in group if row.repeats]:
-            console.print()
-            console.print(fitting_grid(ran, columns.with_places(resource_columns(ran), group), console))
-        if accuracies := accuracy_columns(group):
-            console.print()
-            console.print(fitting_grid(group, columns.with_places(accuracies, group), console))
-        for remark in remarks(group):
-            console.print(f"* {remark}", markup=False)
-        if found := sentences.lines(group):
-            console.print("\nFindings", *(f"* {line}" for line in found), sep="\n", markup=False)
-        console.print()
-    for footnote in footnotes(rows):
-        console.print(footnote, markup=False)
-    return output.getvalue()
+        parts += [Title(title), *(_commands(group) if group[0].command else _trainings(group)), GAP]
+    return [*parts, *map(Paragraph, footnotes(rows))]
+
+
+def _commands(rows: list[Row]) -> Document:
+    notes = Notes([*remarks(rows), *command_remarks(rows)])
+    return [_table(rows, COMMAND_COLUMNS), notes, GAP, Block(command_blocks(rows))]
+
+
+def _trainings(rows: list[Row]) -> Document:
+    parts: list[Part] = [_table(rows, with_places(speed_columns(rows), rows))]
+    if ran := [row for row in rows if row.repeats]:
+        parts += [GAP, _table(ran, with_places(resource_columns(ran), rows))]
+    if accuracies := accuracy_columns(rows):
+        parts += [GAP, _table(rows, with_places(accuracies, rows))]
+    found = sentences.lines(rows)
+    return [*parts, Notes(remarks(rows)), *([GAP] if found else []), *said(found)]
+
+
+def _table(rows: list[Row], columns: Sequence[Column]) -> Table:
+    headings = [Heading(one.heading, one.number, one.stacked, whole=one.heading == "framework") for one in columns]
+    return folding(Table(headings, [[column.text(row) for column in columns] for row in rows], gap=1))
 
 
 def footnotes(rows: list[Row]) -> list[str]:
@@ -79,82 +76,16 @@ def footnotes(rows: list[Row]) -> list[str]:
     return [*several, *never, *(kinds[kind] for kind in sorted(kinds))]
 
 
-def print_commands(rows: list[Row], console: Console) -> None:
-    console.print(fitting_grid(rows, COMMAND_COLUMNS, console))
-    for remark in [*remarks(rows), *command_remarks(rows)]:
-        console.print(f"* {remark}")
-    console.print("", *command_blocks(rows), sep="\n", soft_wrap=True)
-    console.print()
-
-
-def markdown_commands(rows: list[Row]) -> list[str]:
-    lines = [f"* {markdown_cell(remark)}" for remark in [*remarks(rows), *command_remarks(rows)]]
-    blocks = ["```text", *command_blocks(rows), "```"]
-    return [*markdown_grid(rows, COMMAND_COLUMNS), "", *lines, "", *blocks, ""]
-
-
-def fitting_grid(rows: list[Row], columns: Columns, console: Console) -> Table:
-    """One line per row if that is not too wide, else cells broken where they join two values."""
-    wide = grid(rows, columns, lambda cell: cell)
-    unlimited = console.options.update(width=1000)
-    if console.measure(wide, options=unlimited).maximum <= console.width:
-        return wide
-    return grid(rows, columns, lambda cell: FOLDS.sub(r"\g<0>\n", cell) if len(cell) > 1 else cell)
-
-
-def grid(rows: list[Row], columns: Columns, fold: Callable[[str], str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0, show_edge=False)
-    for column in columns:
-        table.add_column(
-            column.stacked or column.heading,
-            justify="right" if column.number else "left",
-            overflow="fold",
-            no_wrap=column.heading == "framework",  # a name in two parts is no name
-        )
-    for row in rows:
-        table.add_row(*(fold(column.text(row)) for column in columns))
-    return table
-
-
 @plainly
-def markdown(rows: list[Row]) -> str:
-    lines = []
-    for title, group in tables(rows):
-        lines += [f"**{markdown_cell(title)}**", ""]
-        if group[0].command:
-            lines += markdown_commands(group)
-            continue
-        lines += [*markdown_grid(group, columns.with_places(speed_columns(group), group)), ""]
-        if ran := [row for row in group if row.repeats]:
-            lines += [*markdown_grid(ran, columns.with_places(resource_columns(ran), group)), ""]
-        if accuracies := accuracy_columns(group):
-            lines += [*markdown_grid(group, columns.with_places(accuracies, group)), ""]
-        lines += [*(f"* {markdown_cell(remark)}" for remark in remarks(group)), ""]
-        if found := sentences.lines(group):
-            lines += ["Findings", "", *(f"* {markdown_cell(line)}" for line in found), ""]
-    return "\n".join([*lines, "\n\n".join(footnotes(rows)), ""])
-
-
-def markdown_grid(rows: list[Row], columns: Columns) -> list[str]:
-    return [
-        "| " + " | ".join(column.heading for column in columns) + " |",
-        "|" + "|".join("---:" if column.number else "---" for column in columns) + "|",
-        *("| " + " | ".join(markdown_cell(column.text(row)) for column in columns) + " |" for row in rows),
-    ]
-
-
-def as_json(rows: list[Row]) -> str:
-    return safe_text.as_json([flat(row) for row in rows])
+def text(rows: list[Row], width: int | None = None) -> str:
+    return as_text(document(rows), width)
 
 
 @plainly
 def as_csv(rows: list[Row]) -> str:
     """One line per row; an estimate becomes three columns, a list is joined by spaces."""
-    output = io.StringIO()
-    writer = csv.DictWriter(output, fieldnames=list(_flat(rows[0])) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_flat(row) for row in rows)
-    return output.getvalue()
+    lines = [_flat(row) for row in rows]
+    return csv_lines([*lines[:1], *(line.values() for line in lines)])
 
 
 def _flat(row: Row) -> dict[str, object]:
@@ -169,13 +100,12 @@ def _flat(row: Row) -> dict[str, object]:
     }
     parts = ("median", "low", "high")
     split = {f"{name}_{part}": found.get(part) for name, found in estimates.items() for part in parts}
-    return {key: spreadsheet_cell(value) for key, value in {**joined, **noise, **split}.items()}
+    return {**joined, **noise, **split}
 
 
-FORMATS: dict[str, Callable[[list[Row]], str]] = {
-    "text": text,
-    "markdown": markdown,
+FORMATS = {
+    **formats(document, lambda rows: [flat(row) for row in rows]),
     "csv": as_csv,
-    "json": as_json,
     "findings": sentences.as_json,
 }
+markdown = FORMATS["markdown"]
