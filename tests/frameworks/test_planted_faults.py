@@ -13,7 +13,7 @@ from paceline.catalog.frameworks import find
 from paceline.catalog.workloads import known_workload
 from paceline.environments.worker_code import deploy
 from paceline.plan.devices import parse_devices
-from paceline.studies.equivalence import probing
+from paceline.run import launchers
 from paceline.studies.equivalence.probing import Arrays, probe, reference_probe
 from paceline.studies.equivalence.tolerances import END_TO_END, QUANTITIES, derived, differences_of
 from paceline.studies.equivalence.verification_cases import VerificationCase
@@ -91,7 +91,7 @@ def test_wrong_weight_of_shares_is_caught_in_bfloat16(monkeypatch: pytest.Monkey
     told = "return share * len(self.devices) / self.batch_size"
     assert told in protocol.read_text(encoding="utf-8")
     protocol.write_text(protocol.read_text(encoding="utf-8").replace(told, "return 1.0"), encoding="utf-8")
-    monkeypatch.setattr(probing, "deploy", lambda name: copy if name == "torch" else deploy(name))
+    monkeypatch.setattr(launchers, "deploy", lambda name: copy if name == "torch" else deploy(name))
     right = job("bfloat16", 2, (10, 5))
     wrong = wrong_arrays("torch", right, right)
     assert wrong["gradient"] >= {"logits.kernel", "side_logits.kernel"}
