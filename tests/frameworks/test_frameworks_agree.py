@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from paceline.environments.virtual_environments import hindrance
 from paceline.studies.equivalence.probing import Probe, probe, reference_probe
 from paceline.studies.equivalence.tolerances import QUANTITIES
 from paceline.studies.equivalence.verify import Verification, compare_with_reference
-from paceline_worker.graph import OPS
+from paceline_worker.graph import OPS, AveragePool, Dense, Flatten, Graph, Input
 from paceline_worker.protocol import Job, Recipe
 from tests.factories.command_line import CommandLine
 from tests.factories.every_layer import every_layer
@@ -139,6 +140,18 @@ def test_first_twenty_losses_of_a_workload_are_equal(
         for other in others:
             np.testing.assert_allclose(other, first, rtol=1e-3)
     assert not np.allclose(losses["torch", "1xcpu"], losses["torch", "2xcpu"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("framework", ["mxnet", "keras-mxnet"])
+def test_uneven_padding_that_does_not_count_is_refused_where_it_would(framework: str) -> None:
+    """MXNet pads unevenly only before a pool, whose divisor then counts the padding: the network would be another."""
+    graph = Graph()
+    images = graph.add("images", Input((5, 5, 3)))
+    pooled = graph.add("pool", AveragePool((2, 2), (2, 2), (0, 1, 0, 1), count_padding=False), images)
+    graph.lose(graph.add("logits", Dense(5), graph.add("flat", Flatten(), pooled)))
+    seen = probe(find(framework), replace(every_layer_job(1), graph=graph.to_json()), print)
+    assert seen.failure is not None
+    assert "cannot leave uneven padding out of an average pool's divisor" in (seen.outcome.message or "")
 
 
 def mean_losses(paceline: CommandLine, run_id: str) -> Any:
