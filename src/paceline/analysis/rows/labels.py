@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from paceline.analysis.rows.row import Row
+from paceline.plan.cell_names import SETTINGS as CELL_SETTINGS
 from paceline.plan.cell_names import distinctions, length_in_words
 
 SettingTexts = Mapping[str, Callable[[Row], str]]
@@ -23,23 +24,28 @@ def update(row: Row) -> str:
     return f"{row.cell.update} on {row.cell.parameter_device}" if row.cell.parameter_device else row.cell.update
 
 
+def _of_cell(name: str) -> Callable[[Row], str]:
+    """As cells have it in their names."""
+    return lambda row: CELL_SETTINGS[name](row.cell)
+
+
 SETTINGS: SettingTexts = {
     "workload": lambda row: row.cell.workload,
     "framework": lambda row: row.cell.framework,
     DEVICES: where,
-    "slow": lambda row: f"slow {':'.join(f'{times:g}' for times in row.cell.slow)}" if row.cell.slow else "",
+    "slow": _of_cell("slow"),
     "batch": lambda row: f"batch {row.cell.batch_size}",
-    "scaling": lambda row: f"{row.cell.scaling} scaling",
-    "learning rate": lambda row: f"lr={row.cell.learning_rate:g}",
+    "scaling": _of_cell("scaling"),
+    "learning rate": _of_cell("learning rate"),
     "length": lambda row: length_in_words(row.cell.steps, row.whole_epochs),
     "update": update,
     "data": lambda row: row.cell.data,
-    "input": lambda row: row.cell.input,
-    "precision": lambda row: row.cell.precision,
-    "warm-up": lambda row: f"warm-up {row.cell.warmup}",
-    "evaluation": lambda row: f"evaluated {row.cell.evaluate}",
+    "input": _of_cell("input"),
+    "precision": _of_cell("precision"),
+    "warm-up": _of_cell("warm-up"),
+    "evaluation": _of_cell("evaluation"),
     "cores": lambda row: f"cores {row.cores_per_device}",
-    "seed": lambda row: f"seed {row.cell.seed}",
+    "seed": _of_cell("seed"),
     "quick": lambda row: "quick" if row.quick else "",
     "version": lambda row: row.framework_version or "",
     "machine": lambda row: f"machine {row.machine}" if row.machine else "",
