@@ -53,7 +53,7 @@ class RowComparer:
 
     def against(self, name: str, values: Values, base: Values) -> ComparedWith:
         found = judge(self.yardstick, values, base, self.confidence, scatter=self.scatter, tests=self.tests)
-        if found.value is None or found.p is None:
+        if found.value is None or found.chance is None:
             raise ValueError("a comparison needs two runs on each side")
         return ComparedWith(name, found.value, found.clear)
 

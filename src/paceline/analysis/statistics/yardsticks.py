@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from paceline.analysis.statistics.intervals import (
     FACTORS,
@@ -67,8 +68,13 @@ class Judgement:
     """One sample against another."""
 
     value: Estimate | None  # the first divided by the other, or less the other
-    p: float | None  # how often chance alone would make them look so far apart
     why_not: str  # why they cannot be told apart; empty if they can
+    chance: Callable[[], float] | None = None  # worked out only where it is asked for: it takes longest
+
+    @property
+    def p(self) -> float | None:
+        """How often chance alone would make them look so far apart."""
+        return self.chance() if self.chance else None
 
     @property
     def clear(self) -> bool:
@@ -90,14 +96,14 @@ def judge(
     cells than these two, where there are such.
     """
     if not (yardstick.applies(values) and yardstick.applies(base)):
-        return Judgement(None, None, NO_RATIO)
+        return Judgement(None, NO_RATIO)
     value = yardstick.compare(values, base, confidence)
     if value is None or value.low is None or value.high is None:
-        return Judgement(value, None, SINGLE_RUN)
-    p = _chance(yardstick, values, base, scatter)
+        return Judgement(value, SINGLE_RUN)
+    chance = cache(partial(_chance, yardstick, values, base, scatter))
     if value.low <= yardstick.equal <= value.high:
-        return Judgement(value, p, f"the interval includes {yardstick.equal:g}")
-    return Judgement(value, p, "" if p < LEVEL / tests else f"p = {p:.2f}")
+        return Judgement(value, f"the interval includes {yardstick.equal:g}", chance)
+    return Judgement(value, "" if chance() < LEVEL / tests else f"p = {chance():.2f}", chance)
 
 
 def _chance(yardstick: Yardstick, values: Values, base: Values, scatter: Scatter | None) -> float:
