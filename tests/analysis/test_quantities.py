@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import EntryPoint
 
+import msgspec
 import pytest
 
 from paceline.analysis.comparison.compare import compare_quantity, compare_values
 from paceline.analysis.findings import findings
-from paceline.analysis.quantities.definition import MORE, NEITHER, Quantity
+from paceline.analysis.quantities import known
+from paceline.analysis.quantities.definition import LESS, MORE, NEITHER, Quantity
+from paceline.analysis.quantities.field_names import FIELDS as NAMES
 from paceline.analysis.quantities.known import MEMORY, SPEED, TEST_ACCURACY, all_quantities, comparable, metrics
-from paceline.analysis.rows.flat import NAMES, flat
+from paceline.analysis.rows.flat import flat
+from paceline.analysis.rows.row import Measured
+from paceline.catalog import plugins
 from paceline.report.page.answers import answers
+from paceline.report.tables.sentences import sentences
 from paceline.store.run_results import RunResult
 from paceline.system.errors import UserError
 from tests.factories.rows import made_row
@@ -131,3 +138,25 @@ def test_preallocated_memory_is_compared_nowhere() -> None:
 def test_directions_are_declared_where_values_can_be_compared() -> None:
     assert all(each.better != NEITHER for each in all_quantities() if each.finding or each.replayed)
     assert comparable("accuracy").better == MORE
+
+
+def test_quantity_of_a_plugin_may_name_the_best_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    energy = Quantity(
+        name="joules", label="J", meaning="energy", better=LESS, finding="energy", superlative="least energy"
+    )
+    monkeypatch.setattr("paceline.analysis.findings.brought", lambda: (energy,))
+    monkeypatch.setattr("paceline.report.tables.sentences.all_quantities", lambda: (energy,))
+    rows = [
+        msgspec.structs.replace(made_row(framework=name), measured={"joules": Measured(of_runs=values)})
+        for name, values in (("a", (1.0, 1.01, 1.02)), ("b", (2.0, 2.01, 2.02)))
+    ]
+    found = [finding for finding in findings(rows) if finding.kind == "energy"]
+    assert sentences(found) == ["least energy: on 1xcpu a, 0.50 (0.49–0.52) times b, the next"]
+
+
+@pytest.mark.parametrize("taken", ["status", "memory", "images/s", "images_per_second"])
+def test_quantity_of_a_plugin_takes_no_name_of_ours(monkeypatch: pytest.MonkeyPatch, taken: str) -> None:
+    energy = Quantity(name="joules", label=taken, meaning="energy")
+    monkeypatch.setattr(EntryPoint, "load", lambda _: energy)
+    with pytest.raises(ValueError, match=f"'{taken}' is taken"):
+        known._from_plugin(EntryPoint("joules", "meter:joules", plugins.QUANTITIES))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from paceline.analysis.quantities.field_names import FIELDS as NAMES
 from paceline.analysis.rows.command_rows import CommandRow
-from paceline.analysis.rows.flat import NAMES
 from paceline.analysis.statistics.intervals import Estimate
 from paceline.catalog.frameworks import FOLDER
 from paceline.catalog.workloads import WORKLOADS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from paceline.report import catalog_tables
@@ -33,6 +35,18 @@ def test_markdown() -> None:
 
 def test_csv_has_no_formulas() -> None:
     assert as_csv([*DOCUMENT, listing(["a"], [["=1"]])]) == "name,s\ntorch,1.5\njax,12.5\na\n'=1\n"
+
+
+def test_csv_leaves_signed_numbers_as_they_are() -> None:
+    numbers = ["+0.012", "-1,200.5", "+0.010–-0.020", "-0.1 to +0.2"]
+    formulas = ["+1+cmd", "-2-3", "+A1", "-", "@x"]
+    written = as_csv([listing(["x"], [[text] for text in (*numbers, *formulas)])]).splitlines()[1:]
+    assert [line.strip('"') for line in written] == [*numbers, *(f"'{text}" for text in formulas)]
+
+
+def test_table_without_lines_is_its_headings_in_csv_and_nothing_for_people() -> None:
+    empty: Document = [Paragraph("none"), replace(listing(["a", "b"], []), optional=True)]
+    assert (as_csv(empty), as_text(empty), as_markdown(empty)) == ("a,b\n", "none\n", "none\n")
 
 
 def test_only_people_are_kept_from_letters_that_steer() -> None:

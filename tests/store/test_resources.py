@@ -21,6 +21,7 @@ from paceline.plan.cell import Cell
 from paceline.report.tables import columns
 from paceline.report.tables.remarks import remarks
 from paceline.run.monitor import Monitor
+from paceline.run.process_usage import SeenTimes, _usage
 from paceline.store.records.events import AnyEvent, EventFile
 from paceline.store.records.samples import FILE, ProcessUsage, Sample, read_samples
 from paceline.store.resources import (
@@ -331,17 +332,24 @@ def test_run_leaves_utilisation_and_noise(paceline: CommandLine) -> None:
 
 def test_counter_of_a_sampler_counts_in_training_alone() -> None:
     """Spans of 4 s: samples around the first saw it grow by 5 in 5 s, and those inside the other by 2 in 2 s."""
-    looks = [(9.5, [0.0, 7.0]), (14.5, [5.0, None]), (21.0, [20.0, 8.0]), (23.0, [22.0, 9.0])]
-    samples = [sample(time, counters={"joules": values}) for time, values in looks]
-    assert further_values(samples, [(10.0, 14.0)]) == {"joules": [pytest.approx(4.0), None]}
-    assert further_values(samples, [(10.0, 14.0), (20.0, 24.0)]) == {"joules": [pytest.approx(8.0), None]}
-    assert further_values(samples[:1], [(10.0, 14.0)]) == {}
+    looks = [(9.5, 0.0), (14.5, 5.0), (21.0, 20.0), (23.0, 22.0)]
+    samples = [sample(time, counters={"joules": [value, 2 * value]}) for time, value in looks]
+    others = [sample(14.2), sample(20.2)]  # at which it was not asked
+    mixed = sorted([*samples, *others], key=lambda one: one.time)
+    assert further_values(mixed, [(10.0, 14.0)]) == {"joules": pytest.approx([4.0, 8.0])}
+    assert further_values(mixed, [(10.0, 14.0), (20.0, 24.0)]) == {"joules": pytest.approx([8.0, 16.0])}
+    assert further_values(samples[:1], [(10.0, 14.0)]) == {"joules": []}
     assert further_values([], [(10.0, 14.0)]) == {}
+
+
+def test_sampler_that_does_not_know_one_place_has_no_value_of_the_others() -> None:
+    samples = [sample(time, counters={"joules": [time, None]}, gauges={"watts": [None, 1.0]}) for time in (10.0, 14.0)]
+    assert further_values(samples, [(10.0, 14.0)]) == {}
 
 
 def test_gauge_of_a_sampler_is_the_median_in_training() -> None:
     looks = [(9.0, [90.0]), (11.0, [1.0]), (12.0, [None]), (13.0, [5.0]), (13.5, [6.0])]
-    samples = [sample(time, gauges={"celsius": values}) for time, values in looks]
+    samples = [*(sample(time, gauges={"celsius": values}) for time, values in looks), sample(13.7)]
     assert further_values(samples, [(10.0, 14.0)]) == {"celsius": [5.0]}
 
 
@@ -350,7 +358,10 @@ def test_energy_of_packages_goes_on_where_their_counters_begin_again(tmp_path: P
     for zone in zones:
         zone.mkdir()
         (zone / "max_energy_range_uj").write_text("10000000\n")
-    (tmp_path / "intel-rapl:0:0").mkdir()  # a part of a package
+        (zone / "name").write_text(f"package-{zone.name[-1]}\n")
+    for name in ("intel-rapl:0:0", "intel-rapl:2"):  # a part of a package, and the whole platform
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "name").write_text("psys\n")
 
     def counters(*microjoules: int) -> None:
         for zone, value in zip(zones, microjoules, strict=True):
@@ -365,3 +376,11 @@ def test_energy_of_packages_goes_on_where_their_counters_begin_again(tmp_path: P
     (zones[1] / "energy_uj").unlink()
     assert energy.look() == []
     assert PackageEnergy(tmp_path / "nowhere").why_not().startswith("no RAPL counters")
+
+
+def test_process_that_has_ended_takes_no_times_of_others_with_it() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    seen: SeenTimes = {}
+    assert _usage(os.getpid(), [ended.pid, os.getppid()], seen) is None
+    assert {process.pid for process in seen} == {os.getpid(), os.getppid()}

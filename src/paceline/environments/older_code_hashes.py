@@ -8,8 +8,8 @@ from paceline.catalog.frameworks import folders
 from paceline.environments.worker_code import code_hash
 
 # Today's hash, and that of the last code with older keys. Between them only `verify`, the reading of jobs, neon and the
-# place of shared code have changed. Delete a line when its first hash is no longer today's: such code may measure
-# something else.
+# place of shared code have changed, and mxnet refuses some pools that no network of ours has. Delete a line when its
+# first hash is no longer today's: such code may measure something else.
 SAME_TRAINING = {
     "fake": ("cec4fb2bc54e", "6679c6d81b2e"),
     "jax": ("379fd25cc64b", "4aee973e5583"),

@@ -60,6 +60,7 @@ class Table:
     lines: Sequence[Sequence[str]]
     gap: int = 2  # letters between columns in a terminal
     narrow: Table | None = None  # what it becomes where it is too wide
+    optional: bool = False  # people see it only if it has lines; CSV has its headings in any case
 
 
 Part = Title | Paragraph | Notes | Block | Table

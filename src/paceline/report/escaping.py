@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 
 from paceline.system.text.safe_text import printable
 
+SIGNED = re.compile(r"[+-][\d.,]+((–| to )[+-]?[\d.,]+)?")  # a number, or two with what is between them
+
 
 def spreadsheet_cell(value: object) -> object:
     """Text that a spreadsheet would take for a formula gets a sign before it; numbers stay numbers."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    if not isinstance(value, str) or SIGNED.fullmatch(value):
+        return value
+    return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 
 def csv_lines(lines: Iterable[Iterable[object]]) -> str:

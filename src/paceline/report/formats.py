@@ -40,7 +40,8 @@ def as_text(document: Document, width: int | None = None) -> str:
     console = Console(width=width, file=output, highlight=False, force_terminal=False, markup=False, emoji=False)
     for part in document:
         if isinstance(part, Table):
-            console.print(_fitting(part, console))
+            if part.lines or not part.optional:
+                console.print(_fitting(part, console))
         else:
             for line in _lines(part):
                 console.print(line, soft_wrap=part.whole)
@@ -94,10 +95,11 @@ def _markdown(part: Part) -> str:
             return "\n".join(f"* {markdown_cell(line)}" for line in lines)
         case Block(lines):
             return "\n".join(["```text", *lines, "```"])
-        case Table(headings, rows):
+        case Table(headings, rows) if rows or not part.optional:
             marks = ["---:" if heading.number else "---" for heading in headings]
             names = [heading.text for heading in headings]
             return "\n".join([_row(names), f"|{'|'.join(marks)}|", *map(_row, rows)])
+    return ""
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -105,6 +107,6 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def as_csv(document: Document) -> str:
-    """Its tables."""
+    """Its tables; of one without lines the headings, so that it can be read."""
     tables = [part for part in document if isinstance(part, Table)]
     return csv_lines(line for table in tables for line in ([heading.text for heading in table.headings], *table.lines))

@@ -22,16 +22,28 @@ def usage_of_ranks(pids: Mapping[int, int], seen: SeenTimes) -> dict[int, Proces
 
 
 def _usage(pid: int, below: list[int], seen: SeenTimes) -> ProcessUsage | None:
+    members = [_noted(member, seen) for member in (pid, *below)]  # also where one of them is gone
+    known = [member for member in members if member]
+    if len(known) < len(members):
+        return None
+    process, *children = known
     try:
-        process, *children = [psutil.Process(member) for member in (pid, *below)]
-        for member in (process, *children):
-            times = member.cpu_times()
-            seen[member] = times.user, times.system
         own, theirs = process.memory_info().rss, sum(_proportional_bytes(child) for child in children)
     except GONE:
         return None
     processor_seconds = sum(sum(seen[member]) for member in (process, *children))
     return ProcessUsage(resident_bytes=own + theirs, children_bytes=theirs, processor_seconds=processor_seconds)
+
+
+def _noted(pid: int, seen: SeenTimes) -> psutil.Process | None:
+    """The process, with what it has used so far among what was seen; none if it has ended."""
+    try:
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+    except GONE:
+        return None
+    seen[process] = times.user, times.system
+    return process
 
 
 def _proportional_bytes(process: psutil.Process) -> int:

@@ -7,8 +7,8 @@ what a run has of it is how much it grew in training. Of a gauge a run has the m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,7 @@ from paceline.system.machine.cgroups import cpu_groups, throttling
 from paceline.system.machine.cpu_times import Core, core_counters
 from paceline.system.machine.energy import PackageEnergy
 from paceline.system.machine.gpus import WatchedGpus, nvidia
+from paceline.system.text.safe_text import note
 
 PERIOD_SECONDS = 0.5
 Scope = Literal["process", "device", "host"]
@@ -144,7 +145,20 @@ def _from_plugin(point: EntryPoint) -> Sampler:
     sampler = point.load()
     if not isinstance(sampler, Sampler) or sampler.name != point.name:
         raise ValueError(f"{point.value} is no Sampler called {point.name!r}")
-    return sampler
+    sampler.why_not()  # one that breaks is left out now, not in every run
+    return replace(sampler, read=partial(_read, sampler))
+
+
+def _read(sampler: Sampler, watched: Watched) -> Sequence[float | None]:
+    """A reading that fails is missing; the run goes on."""
+    try:
+        return sampler.read(watched)
+    except Exception as error:  # noqa: BLE001 - it is foreign code, which may fail in any way
+        _warn(f"sampler {sampler.name!r} failed: {type(error).__name__}: {error}")
+        return ()
+
+
+_warn = cache(note)  # said once, however often it fails
 
 
 @cache

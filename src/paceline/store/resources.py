@@ -157,46 +157,39 @@ def training_pairs(samples: Sequence[Sample], training: Sequence[Span], cores: S
     ]
 
 
-def further_values(samples: Sequence[Sample], training: Sequence[Span]) -> dict[str, list[float | None]]:
-    """What further samplers saw in training: of a counter how much it grew, of a gauge its median, place by place."""
-    return {**_counters(samples, training), **_gauges(_within(samples, training))}
+def further_values(samples: Sequence[Sample], training: Sequence[Span]) -> dict[str, list[float]]:
+    """What further samplers saw in training: of a counter how much it grew, of a gauge its median, place by place.
 
-
-def _counters(samples: Sequence[Sample], training: Sequence[Span]) -> dict[str, list[float | None]]:
-    """Of samples that are a little before or after training, in proportion; nothing of a run too short for two."""
-    ends = [(span, (_nearest(samples, span[0])[0], _nearest(samples, span[1])[0])) for span in training if samples]
-    ends = [(span, (before, after)) for span, (before, after) in ends if before.time < after.time]
-    names = dict.fromkeys(name for _, (_, after) in ends for name in after.counters)
-    return {name: [_sum(place) for place in _places(_grown(name, *each) for each in ends)] for name in names}
-
-
-def _gauges(samples: Sequence[Sample]) -> dict[str, list[float | None]]:
-    names = dict.fromkeys(name for sample in samples for name in sample.gauges)
+    Of a place that is not known all are left out: a part would be taken for the whole.
+    """
+    within = _within(samples, training)
+    counters = dict.fromkeys(name for sample in samples for name in sample.counters)
+    gauges = dict.fromkeys(name for sample in within for name in sample.gauges)
+    found = {
+        **{name: _counted(name, [look for look in samples if name in look.counters], training) for name in counters},
+        **{name: _gauged([look.gauges[name] for look in within if name in look.gauges]) for name in gauges},
+    }
     return {
-        name: [_median(place) for place in _places(sample.gauges.get(name, []) for sample in samples)] for name in names
+        name: [value for value in values if value is not None] for name, values in found.items() if None not in values
     }
 
 
-def _grown(name: str, span: Span, ends: SamplePair) -> list[float | None]:
-    before, after = (sample.counters.get(name, []) for sample in ends)
-    part = (span[1] - span[0]) / (ends[1].time - ends[0].time)
-    pairs = zip(before, after, strict=False)
-    return [None if start is None or end is None else part * (end - start) for start, end in pairs]
+def _counted(name: str, samples: Sequence[Sample], training: Sequence[Span]) -> list[float | None]:
+    """Of samples that are a little before or after a span, in proportion; nothing if a span was too short for two."""
+    spans = []
+    for start, end in training:
+        (before,), (after,) = _nearest(samples, start), _nearest(samples, end)
+        if before.time >= after.time:
+            return []
+        part = (end - start) / (after.time - before.time)
+        pairs = zip(before.counters[name], after.counters[name], strict=False)
+        spans.append([None if one is None or other is None else part * (other - one) for one, other in pairs])
+    return [None if None in place else sum(filter(None, place)) for place in zip(*spans, strict=False)]
 
 
-def _places(found: Iterable[list[float | None]]) -> list[tuple[float | None, ...]]:
-    """Place by place, as far as all have one."""
-    return list(zip(*found, strict=False))
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    return None if None in known else sum(filter(None, known))
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+def _gauged(looks: Sequence[list[float | None]]) -> list[float | None]:
+    places = [[value for value in place if value is not None] for place in zip(*looks, strict=False)]
+    return [statistics.median(place) if place else None for place in places]
 
 
 def _shared_seconds(span: Span, others: Iterable[Span]) -> float:

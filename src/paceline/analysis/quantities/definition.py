@@ -51,7 +51,8 @@ class Quantity:
 
     @property
     def comparable(self) -> bool:
-        return self.better != NEITHER
+        """One direction is better, and it does not hang on what a table was asked for, as a target does."""
+        return self.better != NEITHER and self.middle is None
 
     @property
     def is_estimated(self) -> bool:

@@ -24,6 +24,7 @@ from paceline.analysis.quantities.definition import (
     Quantity,
 )
 from paceline.analysis.quantities.doubts import guesses, taken_not_needed
+from paceline.analysis.quantities.field_names import FIELDS
 from paceline.analysis.statistics.yardsticks import DIFFERENCE
 from paceline.catalog import plugins
 from paceline.system.errors import unknown
@@ -260,14 +261,18 @@ def all_quantities() -> tuple[Quantity, ...]:
 @cache
 def brought() -> tuple[Quantity, ...]:
     """What plug-ins add."""
-    taken = {name for quantity in BUILT_IN for name in (quantity.name, quantity.label, *quantity.forms)}
-    return tuple(plugins.load(plugins.QUANTITIES, taken, _from_plugin).values())
+    return tuple(plugins.load(plugins.QUANTITIES, set(), _from_plugin).values())
 
 
 def _from_plugin(point: EntryPoint) -> Quantity:
     quantity = point.load()
     if not isinstance(quantity, Quantity) or quantity.name != point.name:
         raise ValueError(f"{point.value} is no Quantity called {point.name!r}")
+    known = {name for each in BUILT_IN for name in (each.name, each.label, *each.forms)} | set(FIELDS)
+    if taken := known & {quantity.name, quantity.label, *quantity.forms}:
+        raise ValueError(f"{min(taken)!r} is taken")
+    if quantity.finding and not quantity.superlative:
+        raise ValueError("what names the best row in findings needs a superlative")
     return quantity if quantity.forms else replace(quantity, forms={quantity.name: ESTIMATE})
 
 

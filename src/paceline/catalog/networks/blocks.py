@@ -3,7 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from paceline_worker.graph import Add, BatchNorm, Conv, Graph, Init, Relu
+from paceline_worker.graph import (
+    Add,
+    BatchNorm,
+    Conv,
+    Graph,
+    Init,
+    Relu,
+    same_padding,  # noqa: F401 - plug-ins may import it from here
+)
 
 Sides = tuple[int, int, int, int]  # top, bottom, left, right
 

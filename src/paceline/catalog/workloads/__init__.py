@@ -19,6 +19,8 @@ CIFAR10_IMAGES = 50_000  # training part; Krizhevsky 2009, "Learning Multiple La
 MNIST_IMAGES = 60_000  # training part; LeCun et al. 1998, "Gradient-Based Learning Applied to Document Recognition"
 IMAGENET_IMAGES = 1_281_167  # training part of ILSVRC 2012; Russakovsky et al. 2015, table 2
 
+CIFAR10, MNIST, IMAGENET = "cifar10", "mnist", "imagenet"  # names that plug-ins may import
+
 # neon v1.2.2, examples/cifar10_conv.py: GradientDescentMomentum(0.01, momentum_coef=0.9), and no weight decay.
 NEON = Recipe(learning_rate=0.01, momentum=0.9)
 

@@ -61,7 +61,7 @@ def estimated(quantity: Quantity, data: ChartData) -> Drawing | None:
     lines = {cell.name: _bar_line(cell, value, quantity.text(value.median), most=end) for cell, value in found}
     beyond = [cell.name for cell, value in found if value.high is not None and value.high > end]
     notes += [f"the interval goes on beyond the picture: {few(beyond, MOST_NAMED, ', ')}"] if beyond else []
-    in_words = [f"{cell.name} {with_interval(value)}" for cell, value in ranked]
+    in_words = [f"{cell.name} {with_interval(value, quantity.text)}" for cell, value in ranked]
     return cells_drawing(cells, quantity.label, lines, in_words, notes)
 
 

@@ -120,7 +120,7 @@ def fixed(rows: Sequence[Row], shared: str) -> list[str]:
     return [shared, *(description or name for name, description in machines(rows).items())]
 
 
-def with_interval(value: Estimate) -> str:
+def with_interval(value: Estimate, text: Callable[[float], str] = number) -> str:
     if value.low is None or value.high is None:
-        return number(value.median)
-    return f"{number(value.median)} ({number(value.low)}–{number(value.high)})"
+        return text(value.median)
+    return f"{text(value.median)} ({text(value.low)}–{text(value.high)})"

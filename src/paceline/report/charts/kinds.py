@@ -112,7 +112,8 @@ KINDS = {
 @cache
 def kinds() -> Mapping[str, ChartKind]:
     """With one for each quantity that not every machine has, and for each of a plug-in."""
-    return KINDS | {each.name: _of_quantity(each) for each in (*WHERE_KNOWN, *brought())}
+    further = [each for each in (*WHERE_KNOWN, *brought()) if each.name not in KINDS]
+    return KINDS | {each.name: _of_quantity(each) for each in further}
 
 
 def _of_quantity(quantity: Quantity) -> ChartKind:

@@ -15,7 +15,7 @@ from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate, estimate
 from paceline.analysis.statistics.yardsticks import RATIO
 from paceline.report.escaping import page_text
-from paceline.report.tables.columns import accuracy, interval
+from paceline.report.tables.columns import accuracy
 from paceline.report.tables.sentences import as_difference, as_factor
 from paceline.report.tables.small_forms import only_runs, small_form_note
 from paceline.store.series import Moment
@@ -183,8 +183,12 @@ def _quickest(rows: Sequence[Row], times: Times, target: float) -> TableQuestion
     return TableQuestion(f"Quickest to test accuracy {target:g}", measure, _with("s of training"), as_factor, aside)
 
 
-def _with(unit: str) -> Callable[[Estimate], str]:
-    return lambda value: f"{number(value.median)} {unit}" + (f" ({interval(value)})" if value.low is not None else "")
+def _with(unit: str, text: Callable[[float], str] = number) -> Callable[[Estimate], str]:
+    def said(value: Estimate) -> str:
+        bounds = "" if value.low is None or value.high is None else f" ({text(value.low)}–{text(value.high)})"
+        return f"{text(value.median)} {unit}{bounds}"
+
+    return said
 
 
 def _names(rows: Sequence[Row]) -> Callable[[Row], str]:
@@ -218,5 +222,7 @@ def questions(untrained: str) -> Iterator[TableQuestion]:
 
 def _words(quantity: Quantity) -> tuple[Callable[[Estimate], str], Callable[[ComparedWith], str]]:
     if quantity.yardstick is RATIO:
-        return _with(f"{quantity.unit}{', all devices together' if quantity is MEMORY else ''}"), as_factor
+        return _with(
+            f"{quantity.unit}{', all devices together' if quantity is MEMORY else ''}", quantity.text
+        ), as_factor
     return accuracy, as_difference

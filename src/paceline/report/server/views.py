@@ -68,7 +68,8 @@ class ServedSite:
         }
         explained = blaming_the_index(self.store)  # where that is damaged, the server is not at fault
         routes = [Route(path, explained(page)) for path, page in pages.items()]
-        return [*routes, Mount("/static", StaticFiles(packages=[("paceline.report.page", "static")]))]
+        static = StaticFiles(packages=[("paceline.report.page", "static")], follow_symlink=True)  # some installers link
+        return [*routes, Mount("/static", static)]
 
     def home(self, request: Request) -> Response:
         page, plans = lists.plans(self.store, _number(request, "page") or 1)

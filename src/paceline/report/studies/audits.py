@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from functools import partial
 
 from paceline.report.document import Document, Paragraph, listing
@@ -57,8 +58,7 @@ def text(audit: Audit) -> str:
 
 
 def document(audit: Audit) -> Document:
-    lines = _lines(audit)
-    return [*([listing(HEADINGS, lines)] if lines else []), Paragraph(summary(audit))]
+    return [replace(listing(HEADINGS, _lines(audit)), optional=True), Paragraph(summary(audit))]
 
 
 FORMATS = {**formats(document), "text": text}

@@ -135,7 +135,7 @@ def remarks(explained: Explanation, time: LostTime) -> list[str]:
 def document(explained: Explanation) -> Document:
     said = Paragraph(sentence(explained))
     if explained.time is None:
-        return [said]
+        return [said, Table(HEADINGS, [], optional=True)]
     table = Table(HEADINGS, lines(explained, explained.time))
     return [said, GAP, table, Notes(remarks(explained, explained.time)), Paragraph(FOOTNOTE)]
 

@@ -18,7 +18,7 @@ HEADINGS = ("", "old", "new", "new/old", INTERVAL, "verdict")
 
 def document(replay: Replay) -> Document:
     title = f"{replay.cell}: {_runs(replay.old_runs)} and again as {_runs(replay.new_runs)}"
-    return [Title(title, whole=True), *([_table(replay.lines)] if replay.lines else []), Notes(list(notes(replay)))]
+    return [Title(title, whole=True), _table(replay.lines), Notes(list(notes(replay)))]
 
 
 def _runs(ids: Sequence[str]) -> str:
@@ -30,7 +30,7 @@ def _table(lines: Sequence[ReplayLine]) -> Table:
     rows = [dict(zip(HEADINGS, _cells(line), strict=True)) for line in lines]
     shown = [name for name in HEADINGS if name != INTERVAL or any(row[name] != NOTHING for row in rows)]
     headings = [Heading(name, number=name not in ("", "verdict"), whole=name != "verdict") for name in shown]
-    return Table(headings, [[row[name] for name in shown] for row in rows])
+    return Table(headings, [[row[name] for name in shown] for row in rows], optional=True)
 
 
 def _cells(line: ReplayLine) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from paceline.analysis.findings import ComparedWith, Finding, findings
+from paceline.analysis.quantities.known import all_quantities
 from paceline.analysis.rows.row import Row
 from paceline.analysis.statistics.intervals import Estimate
+from paceline.analysis.statistics.yardsticks import RATIO
 from paceline.report.escaping import few
 from paceline.report.tables.columns import tables
 from paceline.report.tables.small_forms import only_runs
@@ -54,7 +56,15 @@ def sentences(found: Sequence[Finding]) -> list[str]:
     groups: dict[str, list[Finding]] = {}
     for finding in found:
         groups.setdefault(TOGETHER.get(finding.kind, finding.kind), []).append(finding)
-    return [sentence for kind, group in groups.items() for sentence in WORDS[kind](group)]
+    return [sentence for kind, group in groups.items() for sentence in _words(kind)(group)]
+
+
+def _words(kind: str) -> Callable[[Sequence[Finding]], list[str]]:
+    """Of a kind that is no other, those of the quantity whose best row it names."""
+    if kind in WORDS:
+        return WORDS[kind]
+    quantity = next(each for each in all_quantities() if each.finding == kind)
+    return _best(quantity.superlative, as_factor if quantity.yardstick is RATIO else as_difference)
 
 
 def as_json(rows: list[Row]) -> str:
@@ -158,8 +168,6 @@ WORDS: dict[str, Callable[[Sequence[Finding]], list[str]]] = {
     "without result": without_result,
     "slower": scaled("more devices are slower"),
     "above linear": scaled("scaling is above linear, which asks for an explanation"),
-    "accuracy": _best("highest test accuracy", as_difference),
-    "memory": _best("least memory", as_factor),
     "apart": not_interleaved,
     UNTRAINED: untrained,
 }

@@ -65,6 +65,7 @@ def insert_usage(index: sqlite3.Connection, run: RunRecord, folder: Path) -> Non
         index,
         run.id,
         {
+            **resources.further_values(samples, [(look.time, samples[-1].time) for look in samples[:1]]),
             "training_seconds": usage.seconds,
             "user_seconds": usage.user_seconds,
             "system_seconds": usage.system_seconds,
@@ -74,7 +75,6 @@ def insert_usage(index: sqlite3.Connection, run: RunRecord, folder: Path) -> Non
             **{OURS[name]: value for name, value in printed.items() if name in OURS},
             **{f"{PRINTED}{name}": value for name, value in printed.items()},
             **of_memory(_memory(run, usage, samples)),
-            **resources.further_values(samples, [(look.time, samples[-1].time) for look in samples[:1]]),
             **of_noise(_noise(run, usage, samples)),
         },
     )

@@ -12,7 +12,7 @@ class PackageEnergy:
     """Joules of each package since the first look: their counters begin again every few minutes or hours."""
 
     def __init__(self, zones: Path = ZONES) -> None:
-        self._zones = sorted(zones.glob("intel-rapl:?"))  # of whole packages; AMD's have the same name
+        self._zones = sorted(filter(_is_package, zones.glob("intel-rapl:*")))  # AMD's have the same name
         self._last: dict[Path, int] = {}
         self._joules: dict[Path, float] = dict.fromkeys(self._zones, 0.0)
 
@@ -38,6 +38,14 @@ class PackageEnergy:
             self._joules[zone] += (grown if grown >= 0 else grown + _range(zone)) / MICROJOULES
         self._last = found
         return list(self._joules.values())
+
+
+def _is_package(zone: Path) -> bool:
+    """And not the whole platform, in which packages are counted again."""
+    try:
+        return (zone / "name").read_text(encoding="ascii").startswith("package")
+    except (OSError, ValueError):
+        return False
 
 
 def _microjoules(zone: Path) -> int:
