@@ -13,41 +13,25 @@ from paceline.analysis.findings import findings
 from paceline.analysis.quantities import known
 from paceline.analysis.quantities.definition import LESS, MORE, NEITHER, Quantity
 from paceline.analysis.quantities.field_names import FIELDS as NAMES
-from paceline.analysis.quantities.known import MEMORY, SPEED, TEST_ACCURACY, all_quantities, comparable, metrics
+from paceline.analysis.quantities.known import (
+    MEMORY,
+    SPEED,
+    TEST_ACCURACY,
+    WAITING,
+    all_quantities,
+    comparable,
+    metrics,
+)
 from paceline.analysis.rows.flat import flat
 from paceline.analysis.rows.row import Measured
 from paceline.catalog import plugins
 from paceline.report.page.answers import answers
 from paceline.report.tables.sentences import sentences
-from paceline.store.run_results import RunResult
 from paceline.system.errors import UserError
 from tests.factories.rows import made_row
-from tests.factories.runs import CELL, cell
+from tests.factories.runs import CELL, cell, result
 
 GIBIBYTE = 2.0**30
-
-
-def run_with(**values: Sequence[float]) -> RunResult:
-    return RunResult(
-        id="run",
-        key="key",
-        machine="machine",
-        machine_description="",
-        quota_cores=None,
-        cards=(),
-        framework_version="1",
-        fingerprint="",
-        worker_code="",
-        setup="",
-        shares=(1,),
-        status="ok",
-        phase="done",
-        kind=None,
-        message=None,
-        log_end=None,
-        remarks=(),
-        values={name: tuple(found) for name, found in values.items()},
-    )
 
 
 def test_names_labels_and_fields_are_used_once() -> None:
@@ -121,8 +105,8 @@ def test_threshold_of_accuracies_is_a_difference() -> None:
 
 def test_preallocated_memory_is_compared_nowhere() -> None:
     of = cell(framework="torch", devices="cuda:0")
-    needed = [run_with(memory_bytes=[GIBIBYTE * size]) for size in (1.0, 1.01, 1.02)]
-    taken = [run_with(memory_bytes=[10 * GIBIBYTE * size], started_bytes=[9 * GIBIBYTE]) for size in (1.0, 1.01, 1.02)]
+    needed = [result(memory_bytes=[GIBIBYTE * size]) for size in (1.0, 1.01, 1.02)]
+    taken = [result(memory_bytes=[10 * GIBIBYTE * size], started_bytes=[9 * GIBIBYTE]) for size in (1.0, 1.01, 1.02)]
     for old, new in ((needed, taken), (taken, needed), (taken, taken)):
         found = compare_quantity(of, MEMORY, old, new)
         assert (found.verdict, found.regression, found.ratio) == ("cannot tell", False, None)
@@ -133,6 +117,15 @@ def test_preallocated_memory_is_compared_nowhere() -> None:
         made_row(framework="b", memory_mib_of_runs=(900, 901, 902), marks=("preallocated",)),
     ]
     assert not [finding for finding in findings(rows) if finding.kind == "memory"]
+
+
+def test_what_a_cell_cannot_have_is_not_compared() -> None:
+    """Fake images need no preparing, so that nobody waits for them."""
+    runs = [result(waiting=0.1), result(waiting=0.2)]
+    found = compare_quantity(cell(data="fake:python"), WAITING, runs, runs)
+    assert (found.reason, found.old) == ("not measured", ())
+    real = compare_quantity(cell(data="cifar10", input="scaled"), WAITING, runs, runs)
+    assert real.old == (0.1, 0.2)
 
 
 def test_directions_are_declared_where_values_can_be_compared() -> None:

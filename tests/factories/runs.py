@@ -107,8 +107,8 @@ def save_run(store: Store, saved: RunRecord, ranks: Ranks, outcome: Outcome = OK
     return folder
 
 
-def result(**values: float) -> RunResult:
-    """What the index knows of a run, with some measured values."""
+def result(**values: float | Sequence[float]) -> RunResult:
+    """What the index knows of a run, with some measured values: of the whole run, or of each process or device."""
     return RunResult(
         id="20250101-000001-aaaaaa",
         key="one",
@@ -127,5 +127,5 @@ def result(**values: float) -> RunResult:
         message=None,
         log_end=None,
         remarks=(),
-        values={name: (value,) for name, value in values.items()},
+        values={name: tuple(value) if isinstance(value, Sequence) else (value,) for name, value in values.items()},
     )

@@ -172,7 +172,7 @@ def compare_quantity(
     """Values that are no result are not compared; where one side alone is doubtful, that may be said only."""
     sides = {"old": old, "new": new}
     doubts = {name: quantity.doubt(cell, runs) for name, runs in sides.items()}
-    before, after = quantity.values(old), quantity.values(new)
+    before, after = quantity.values_of(cell, old), quantity.values_of(cell, new)
     if all(doubts.values()) or (any(doubts.values()) and not quantity.both_doubtful):
         reason = doubts["new"] or doubts["old"]
         return ComparedCell(cell=cell, verdict=CANNOT_TELL, reason=reason, old=tuple(before), new=tuple(after))

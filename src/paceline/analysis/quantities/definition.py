@@ -67,11 +67,12 @@ class Quantity:
         """Of each run that has it."""
         return [value for run in runs if (value := self.value(run)) is not None]
 
+    def values_of(self, cell: Cell, runs: Sequence[RunResult]) -> list[float]:
+        """Likewise of runs of a cell, if such cells have it at all."""
+        return self.values(runs) if self.applies(cell) else []
+
     def of_all(self, values: Sequence[float], runs: int) -> float | None:
         """What a cell has of it, whose runs had these values."""
         if self.middle:
             return self.middle(values, runs)
         return statistics.median(values) if values else None
-
-    def with_unit(self, value: float) -> str:
-        return f"{self.text(value)} {self.unit}".strip()

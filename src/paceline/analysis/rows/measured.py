@@ -22,7 +22,7 @@ def measured(cell: Cell, good: Runs, confidence: float) -> dict[str, Measured]:
 
 
 def _one(quantity: Quantity, cell: Cell, good: Runs, confidence: float) -> Measured | None:
-    values = [value / quantity.per_unit for value in quantity.values(good)] if quantity.applies(cell) else []
+    values = [value / quantity.per_unit for value in quantity.values_of(cell, good)]
     if not values:
         return None
     return Measured(

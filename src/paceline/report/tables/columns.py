@@ -93,8 +93,12 @@ def noise(row: Row) -> str:
     return ", ".join(f"{name} {100 * value:.1f} %" for name, value in seen.items() if value is not None) or NOTHING
 
 
+def in_words(quantity: Quantity, value: float | None) -> str:
+    return NOTHING if value is None else quantity.text(value)
+
+
 def part(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.3f}"
+    return in_words(TEST_ACCURACY, value)
 
 
 def accuracy(value: Estimate | None) -> str:
@@ -115,10 +119,6 @@ def until_target(row: Row, value: float | None) -> str:
 
 def median(quantity: Quantity, heading: str, stacked: str = "") -> Column:
     return Column(heading, lambda row: in_words(quantity, row.median(quantity)), stacked=stacked)
-
-
-def in_words(quantity: Quantity, value: float | None) -> str:
-    return NOTHING if value is None else quantity.text(value)
 
 
 COLUMNS = (
